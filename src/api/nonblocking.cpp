@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Non-blocking boxes and atomics, and waits for several events.
+// Non-blocking boxes, and waits for several events.
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "diomp.h"
 #include "rma/event.h"
 #include "rma/rma.h"
-#include "sync/call_signature.h"
 
 #include <string>
 #include <utility>
@@ -18,10 +17,6 @@ std::string describe_box_nb(int rank, const void *dst, const void *src, std::siz
                             int num_dims) {
     return fmt::format("rank={}, dst={}, src={}, element_size={}, num_dims={}, ...", rank, dst, src,
                        element_size, num_dims);
-}
-
-std::string describe_atomic_nb(int rank, const void *target, ompx_type_t type) {
-    return fmt::format("rank={}, target={}, type={}", rank, target, sync::type_name(type));
 }
 
 status start_box(runtime::runtime &running, api::call_stats &stats, rma::direction dir, int rank,
@@ -153,42 +148,6 @@ int ompx_get_rect_nb(void *dst, int rank, const void *src, size_t element_size, 
                              {element_size, num_dims, volume, src_offsets, dst_offsets,
                               src_dimensions, dst_dimensions},
                              event);
-        });
-}
-
-int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, void *result,
-                         ompx_type_t type, ompx_op_t op, ompx_event_t *event) noexcept {
-    return api::call(
-        "ompx_atomic_fetch_nb", DIOMP_SITE,
-        [&] {
-            return fmt::format("{}, op={}", describe_atomic_nb(rank, target, type),
-                               sync::operator_name(op));
-        },
-        [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_rank(running, rank));
-            DIOMP_TRY(api::check_pointer(target, "target"));
-            if (op != OMPX_NO_OP) {
-                DIOMP_TRY(api::check_pointer(operand, "operand"));
-            }
-            stats.nbytes = ompx_type_size(type);
-            return running.transfers().atomics().start_fetch(world_rank{rank}, target, operand,
-                                                             result, type, op, event);
-        });
-}
-
-int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected, const void *desired,
-                                void *result, ompx_type_t type, ompx_event_t *event) noexcept {
-    return api::call(
-        "ompx_atomic_compare_swap_nb", DIOMP_SITE,
-        [&] { return describe_atomic_nb(rank, target, type); },
-        [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_rank(running, rank));
-            DIOMP_TRY(api::check_pointer(target, "target"));
-            DIOMP_TRY(api::check_pointer(expected, "expected"));
-            DIOMP_TRY(api::check_pointer(desired, "desired"));
-            stats.nbytes = ompx_type_size(type);
-            return running.transfers().atomics().start_compare_swap(
-                world_rank{rank}, target, expected, desired, result, type, event);
         });
 }
 

@@ -17,12 +17,8 @@ struct word_results {
     std::size_t *num_found = nullptr; ///< for some
 };
 
-/// The arguments of a wait or test of several words.
-struct word_call {
-    const char *function;
-    const void *site;
-    bool blocks;
-    quantifier wanted;
+/// The words of a call, and what they are compared with.
+struct compared_words {
     ompx_type_t type;
     const void *variables;
     std::size_t count;
@@ -30,7 +26,15 @@ struct word_call {
     ompx_cmp_t cmp;
     const void *values;
     std::size_t num_values;
-    word_results to = {};
+};
+
+/// A wait for or a test of several words.
+struct word_call : compared_words {
+    const char *function;
+    const void *site;
+    bool blocks;
+    quantifier wanted;
+    word_results to;
 };
 
 template <typename T>
@@ -158,7 +162,7 @@ status check_words(const word_call &given) {
 /// Waits return a status, tests 1, 0 or a negative status. Where only stores of this node's ranks
 /// change the words, a read of the words is all that a test does, and all that a wait does if its
 /// condition holds already.
-[[gnu::always_inline]] inline int run_word_call(const word_call &given) {
+[[gnu::always_inline]] inline int run(const word_call &given) {
     if (g_fast.fence_orders_only.load(std::memory_order_relaxed) && are_plain(given)) [[likely]] {
         bool const is_over = read_once(given);
         if (!given.blocks) {
@@ -171,164 +175,95 @@ status check_words(const word_call &given) {
     return words_slow_path(given);
 }
 
+[[gnu::always_inline]] inline int wait_for(const char *function, const void *site,
+                                           quantifier wanted, const compared_words &words,
+                                           word_results to = {}) {
+    return run({words, function, site, true, wanted, to});
+}
+
+[[gnu::always_inline]] inline int test(const char *function, const void *site, quantifier wanted,
+                                       const compared_words &words, word_results to = {}) {
+    return run({words, function, site, false, wanted, to});
+}
+
 } // namespace
 
 extern "C" {
 
 int ompx_signal_wait_any(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value, size_t *index) noexcept {
-    return run_word_call({"ompx_signal_wait_any",
-                          DIOMP_SITE,
-                          true,
-                          quantifier::any,
-                          OMPX_UINT64,
-                          signals,
-                          count,
-                          skip,
-                          cmp,
-                          &value,
-                          1,
-                          {index}});
+    return wait_for("ompx_signal_wait_any", DIOMP_SITE, quantifier::any,
+                    {OMPX_UINT64, signals, count, skip, cmp, &value, 1}, {index});
 }
 
 int ompx_signal_wait_some(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                           uint64_t value, size_t *indices, size_t *num_found) noexcept {
-    return run_word_call({"ompx_signal_wait_some",
-                          DIOMP_SITE,
-                          true,
-                          quantifier::some,
-                          OMPX_UINT64,
-                          signals,
-                          count,
-                          skip,
-                          cmp,
-                          &value,
-                          1,
-                          {indices, num_found}});
+    return wait_for("ompx_signal_wait_some", DIOMP_SITE, quantifier::some,
+                    {OMPX_UINT64, signals, count, skip, cmp, &value, 1}, {indices, num_found});
 }
 
 int ompx_signal_wait_all(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value) noexcept {
-    return run_word_call({"ompx_signal_wait_all", DIOMP_SITE, true, quantifier::all, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1});
+    return wait_for("ompx_signal_wait_all", DIOMP_SITE, quantifier::all,
+                    {OMPX_UINT64, signals, count, skip, cmp, &value, 1});
 }
 
 int ompx_signal_test_any(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value, size_t *index) noexcept {
-    return run_word_call({"ompx_signal_test_any",
-                          DIOMP_SITE,
-                          false,
-                          quantifier::any,
-                          OMPX_UINT64,
-                          signals,
-                          count,
-                          skip,
-                          cmp,
-                          &value,
-                          1,
-                          {index}});
+    return test("ompx_signal_test_any", DIOMP_SITE, quantifier::any,
+                {OMPX_UINT64, signals, count, skip, cmp, &value, 1}, {index});
 }
 
 int ompx_signal_test_some(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                           uint64_t value, size_t *indices, size_t *num_found) noexcept {
-    return run_word_call({"ompx_signal_test_some",
-                          DIOMP_SITE,
-                          false,
-                          quantifier::some,
-                          OMPX_UINT64,
-                          signals,
-                          count,
-                          skip,
-                          cmp,
-                          &value,
-                          1,
-                          {indices, num_found}});
+    return test("ompx_signal_test_some", DIOMP_SITE, quantifier::some,
+                {OMPX_UINT64, signals, count, skip, cmp, &value, 1}, {indices, num_found});
 }
 
 int ompx_signal_test_all(const uint64_t *signals, size_t count, const int *skip, ompx_cmp_t cmp,
                          uint64_t value) noexcept {
-    return run_word_call({"ompx_signal_test_all", DIOMP_SITE, false, quantifier::all, OMPX_UINT64,
-                          signals, count, skip, cmp, &value, 1});
+    return test("ompx_signal_test_all", DIOMP_SITE, quantifier::all,
+                {OMPX_UINT64, signals, count, skip, cmp, &value, 1});
 }
 
 int ompx_wait_until_any(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values,
                         size_t *index) noexcept {
-    return run_word_call({"ompx_wait_until_any",
-                          DIOMP_SITE,
-                          true,
-                          quantifier::any,
-                          type,
-                          variables,
-                          count,
-                          skip,
-                          cmp,
-                          values,
-                          num_values,
-                          {index}});
+    return wait_for("ompx_wait_until_any", DIOMP_SITE, quantifier::any,
+                    {type, variables, count, skip, cmp, values, num_values}, {index});
 }
 
 int ompx_wait_until_some(const void *variables, ompx_type_t type, size_t count, const int *skip,
                          ompx_cmp_t cmp, const void *values, size_t num_values, size_t *indices,
                          size_t *num_found) noexcept {
-    return run_word_call({"ompx_wait_until_some",
-                          DIOMP_SITE,
-                          true,
-                          quantifier::some,
-                          type,
-                          variables,
-                          count,
-                          skip,
-                          cmp,
-                          values,
-                          num_values,
-                          {indices, num_found}});
+    return wait_for("ompx_wait_until_some", DIOMP_SITE, quantifier::some,
+                    {type, variables, count, skip, cmp, values, num_values}, {indices, num_found});
 }
 
 int ompx_wait_until_all(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values) noexcept {
-    return run_word_call({"ompx_wait_until_all", DIOMP_SITE, true, quantifier::all, type, variables,
-                          count, skip, cmp, values, num_values});
+    return wait_for("ompx_wait_until_all", DIOMP_SITE, quantifier::all,
+                    {type, variables, count, skip, cmp, values, num_values});
 }
 
 int ompx_test_until_any(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values,
                         size_t *index) noexcept {
-    return run_word_call({"ompx_test_until_any",
-                          DIOMP_SITE,
-                          false,
-                          quantifier::any,
-                          type,
-                          variables,
-                          count,
-                          skip,
-                          cmp,
-                          values,
-                          num_values,
-                          {index}});
+    return test("ompx_test_until_any", DIOMP_SITE, quantifier::any,
+                {type, variables, count, skip, cmp, values, num_values}, {index});
 }
 
 int ompx_test_until_some(const void *variables, ompx_type_t type, size_t count, const int *skip,
                          ompx_cmp_t cmp, const void *values, size_t num_values, size_t *indices,
                          size_t *num_found) noexcept {
-    return run_word_call({"ompx_test_until_some",
-                          DIOMP_SITE,
-                          false,
-                          quantifier::some,
-                          type,
-                          variables,
-                          count,
-                          skip,
-                          cmp,
-                          values,
-                          num_values,
-                          {indices, num_found}});
+    return test("ompx_test_until_some", DIOMP_SITE, quantifier::some,
+                {type, variables, count, skip, cmp, values, num_values}, {indices, num_found});
 }
 
 int ompx_test_until_all(const void *variables, ompx_type_t type, size_t count, const int *skip,
                         ompx_cmp_t cmp, const void *values, size_t num_values) noexcept {
-    return run_word_call({"ompx_test_until_all", DIOMP_SITE, false, quantifier::all, type,
-                          variables, count, skip, cmp, values, num_values});
+    return test("ompx_test_until_all", DIOMP_SITE, quantifier::all,
+                {type, variables, count, skip, cmp, values, num_values});
 }
 
 } // extern "C"

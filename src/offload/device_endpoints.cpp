@@ -72,6 +72,7 @@ std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
     auto &record = records_[static_cast<std::size_t>(device)];
     std::uint64_t const bit = std::uint64_t{1} << device;
     if (record == nullptr && (refused_ & bit) == 0) {
+        find_node_peers();
         auto made = create(*segment);
         if (made) {
             record = made.take();
@@ -107,22 +108,27 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
     return made;
 }
 
-void device_endpoints::update_peers(endpoint_record &of, const device_segment &segment) {
+void device_endpoints::find_node_peers() {
+    node_peers_.clear();
     for (int number = 0; number < common_.num_ranks; ++number) {
         world_rank const peer(number);
-        auto const *const commits = directory_.commits_of(peer);
-        if (commits == nullptr || peer == self()) {
-            continue;
+        if (peer != self() && directory_.commits_of(peer) != nullptr) {
+            node_peers_.push_back(peer);
         }
+    }
+}
+
+void device_endpoints::update_peers(endpoint_record &of, const device_segment &segment) {
+    for (world_rank const peer : node_peers_) {
         std::uint64_t &known = of.known_commits()[peer.index()];
-        std::uint64_t const now = commits->load(std::memory_order_acquire);
+        std::uint64_t const now = directory_.commits_of(peer)->load(std::memory_order_acquire);
         if (known == now) {
             continue;
         }
         known = now;
         if (status const updated = update_peer(of, segment, peer); !updated) {
             log(log_level::info, "device {}: no loads and stores of rank {}'s memory: {}",
-                segment.device(), number, updated.failure().message());
+                segment.device(), peer.value(), updated.failure().message());
         }
     }
 }

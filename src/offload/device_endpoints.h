@@ -57,6 +57,7 @@ private:
     void on_locate(const transport::message &incoming);
     [[nodiscard]] world_rank self() const { return world_rank(common_.rank); }
     result<std::unique_ptr<endpoint_record>> create(device_segment &segment) const;
+    void find_node_peers();
     /// Updates what the record says about ranks whose memory has grown.
     void update_peers(endpoint_record &of, const device_segment &segment);
     status update_peer(endpoint_record &of, const device_segment &segment, world_rank peer);
@@ -70,6 +71,7 @@ private:
     std::mutex mutex_; ///< guards the members below; held while other ranks are asked, never taken
                        ///< in handlers
     std::array<std::unique_ptr<endpoint_record>, max_devices> records_;
+    std::vector<world_rank> node_peers_; ///< other ranks of the node; found with the first record
     /// [device] Read without the mutex by break_waits, which must not block.
     std::array<std::atomic<endpoint_record *>, max_devices> live_{};
     std::uint64_t refused_ = 0; ///< bit per device whose record could not be created

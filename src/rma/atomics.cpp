@@ -41,19 +41,35 @@ result<memory::location> atomics::locate(world_rank peer, void *target, std::siz
     return space_.locate(peer, target, size);
 }
 
+status atomics::fetch_here(world_rank peer, const memory::location &target, const void *operand,
+                           void *result, ompx_type_t type, ompx_op_t op, std::size_t size) {
+    if (native_.apply_to(target)) {
+        return native_.fetch(peer, target, operand, result, type, op, size);
+    }
+    apply_atomic(target.direct, operand, result, type, op);
+    engine_.wake_for_store(peer);
+    return {};
+}
+
+status atomics::compare_swap_here(world_rank peer, const memory::location &target,
+                                  const void *expected, const void *desired, void *result,
+                                  ompx_type_t type, std::size_t size) {
+    if (native_.apply_to(target)) {
+        return native_.compare_swap(peer, target, expected, desired, result, size);
+    }
+    apply_compare_swap(target.direct, expected, desired, result, type);
+    engine_.wake_for_store(peer);
+    return {};
+}
+
 status atomics::fetch(world_rank peer, void *target, const void *operand, void *result,
                       ompx_type_t type, ompx_op_t op) {
     auto size = check_atomic(type, op);
     DIOMP_TRY(size);
     auto location = locate(peer, target, size.value());
     DIOMP_TRY(location);
-    if (native_.apply_to(location.value())) {
-        return native_.fetch(peer, location.value(), operand, result, type, op, size.value());
-    }
-    if (location.value().direct != nullptr) {
-        apply_atomic(location.value().direct, operand, result, type, op);
-        engine_.wake_for_store(peer);
-        return {};
+    if (completes_here(location.value())) {
+        return fetch_here(peer, location.value(), operand, result, type, op, size.value());
     }
     return run_at_target(peer, location.value(),
                          make_request(request_kind::fetch, location.value(), operand, nullptr, type,
@@ -67,14 +83,9 @@ status atomics::compare_swap(world_rank peer, void *target, const void *expected
     DIOMP_TRY(size);
     auto location = locate(peer, target, size.value());
     DIOMP_TRY(location);
-    if (native_.apply_to(location.value())) {
-        return native_.compare_swap(peer, location.value(), expected, desired, result,
-                                    size.value());
-    }
-    if (location.value().direct != nullptr) {
-        apply_compare_swap(location.value().direct, expected, desired, result, type);
-        engine_.wake_for_store(peer);
-        return {};
+    if (completes_here(location.value())) {
+        return compare_swap_here(peer, location.value(), expected, desired, result, type,
+                                 size.value());
     }
     return run_at_target(peer, location.value(),
                          make_request(request_kind::compare_swap, location.value(), expected,
@@ -120,7 +131,7 @@ status atomics::start_fetch(world_rank peer, void *target, const void *operand, 
     auto location = locate(peer, target, size.value());
     DIOMP_TRY(location);
     if (completes_here(location.value())) {
-        DIOMP_TRY(fetch(peer, target, operand, result, type, op));
+        DIOMP_TRY(fetch_here(peer, location.value(), operand, result, type, op, size.value()));
         return finish_native(peer, location.value(), result, event);
     }
     return start_at_target(peer,
@@ -137,7 +148,8 @@ status atomics::start_compare_swap(world_rank peer, void *target, const void *ex
     auto location = locate(peer, target, size.value());
     DIOMP_TRY(location);
     if (completes_here(location.value())) {
-        DIOMP_TRY(compare_swap(peer, target, expected, desired, result, type));
+        DIOMP_TRY(compare_swap_here(peer, location.value(), expected, desired, result, type,
+                                    size.value()));
         return finish_native(peer, location.value(), result, event);
     }
     return start_at_target(peer,

@@ -41,6 +41,11 @@ private:
     [[nodiscard]] bool completes_here(const memory::location &target) const {
         return target.direct != nullptr || native_.apply_to(target);
     }
+    /// For targets of which completes_here() is true.
+    status fetch_here(world_rank peer, const memory::location &target, const void *operand,
+                      void *result, ompx_type_t type, ompx_op_t op, std::size_t size);
+    status compare_swap_here(world_rank peer, const memory::location &target, const void *expected,
+                             const void *desired, void *result, ompx_type_t type, std::size_t size);
     status run_at_target(world_rank peer, const memory::location &target,
                          const target_request &request, void *result);
     status finish_native(world_rank peer, const memory::location &target, const void *result,

@@ -90,14 +90,6 @@ class security_test(unittest.TestCase):
     def test_the_wire_does_not_show_encrypted_data(self):
         self.assertEqual(self.check_wire("all"), 0)
 
-    def share_address(self):
-        """Gives all hosts the bridge of their own that containers bring along."""
-        for host in hosts.HOSTS:
-            status, output = hosts.console(host, "ip link add docker0 type veth peer name container && "
-                                                 "ip addr add 172.17.0.1/16 dev docker0 && "
-                                                 "ip link set docker0 up && ip link set container up")
-            self.assertEqual(status, 0, output)
-
     def first_contact(self, choose, **settings):
         """Status and output of a job; `choose` is a shell command that sets variables of a rank."""
         script = f"{choose}; exec '{FIRST_CONTACT}' put"
@@ -109,20 +101,20 @@ class security_test(unittest.TestCase):
         return done.returncode, done.stdout
 
     def test_an_address_that_both_hosts_have_is_not_tried(self):
-        self.share_address()
+        hosts.share_address()
         status, output = self.first_contact(":")
         self.assertEqual(status, 0, output)
         self.assertRegex(output, r"tcp: connecting to .* at 1")
 
     def test_no_other_address_is_an_error_that_says_so(self):
-        self.share_address()
+        hosts.share_address()
         status, output = self.first_contact(":", DIOMP_TCP_INTERFACES="docker0,lo")
         self.assertNotEqual(status, 0)
         self.assertIn("cannot be reached at any of its 0 addresses", output)
 
     # The first host does not offer its bridge, and must know it all the same.
     def test_an_interface_that_is_not_offered_counts(self):
-        self.share_address()
+        hosts.share_address()
         status, output = self.first_contact(f'export DIOMP_TCP_INTERFACES=eth0; test "$(hostname)" = {hosts.HOSTS[0]} || '
                                             "export DIOMP_TCP_INTERFACES=docker0")
         if status != 0:

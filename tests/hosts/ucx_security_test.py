@@ -61,14 +61,6 @@ class ucx_security_test(unittest.TestCase):
         assert status == 0, output
         return {each["local"] for link in json.loads(output) for each in link.get("addr_info", [])}
 
-    def share_address(self):
-        """A bridge of containers on all hosts."""
-        for host in hosts.HOSTS:
-            status, output = hosts.console(host, "ip link add docker0 type veth peer name container && "
-                                                 "ip addr add 172.17.0.1/16 dev docker0 && "
-                                                 "ip link set docker0 up && ip link set container up")
-            self.assertEqual(status, 0, output)
-
     def run_job(self, check, **settings):
         """Calls `check` with {host: {(address, port)}} while the ranks run."""
         before = {host: self.listening_at(host) for host in self.members}
@@ -98,7 +90,7 @@ class ucx_security_test(unittest.TestCase):
         return int(done.stdout)
 
     def test_ports_are_at_interfaces_that_lead_to_the_job(self):
-        self.share_address()
+        hosts.share_address()
 
         def check(found):
             for host in self.members:

@@ -2,9 +2,12 @@
  * Calls of DiOMP inside target regions: on host devices, and on GPUs in scripts/gpu-check.sh. Runs
  * with DIOMP_ERRORS=return.
  *
- *   device_calls_test            all but what needs regions of several ranks to run at the same
- * time device_calls_test together   that as well device_calls_test timeout    waits that nobody
- * ends; DIOMP_TIMEOUT is set */
+ * Without an argument: all but what needs regions of several ranks to run at the same time.
+ *
+ * "together": these, too.
+ *
+ * "timeout": waits that never become true; DIOMP_TIMEOUT is set.
+ */
 #include "support/check.h"
 
 #include <omp.h>

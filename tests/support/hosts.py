@@ -44,6 +44,16 @@ def netem(host, loss_percent=0, delay_ms=0):
     return _fault("netem", host, "--loss", str(loss_percent), "--delay", str(delay_ms))
 
 
+def share_address():
+    """Gives all hosts an interface with the address 172.17.0.1, as a bridge of containers on each has."""
+    for host in HOSTS:
+        status, output = console(host, "ip link add docker0 type veth peer name container && "
+                                       "ip addr add 172.17.0.1/16 dev docker0 && "
+                                       "ip link set docker0 up && ip link set container up")
+        if status != 0:
+            raise RuntimeError(f"{host}: {output}")
+
+
 def console(host, command):
     """(status, output) of a shell command on a host, by a way that needs no network."""
     done = here(sys.executable, SCRIPT, "console", host, command)

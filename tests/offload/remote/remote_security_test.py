@@ -251,7 +251,7 @@ class remote_security_test(remote_case):
                 for name in os.listdir(shared):
                     path = os.path.join(shared, name)
                     with contextlib.suppress(OSError):
-                        # Everybody may make links here, and does what it likes with its own.
+                        # Every user may create links here and change its own.
                         if os.lstat(path).st_uid == os.getuid():
                             continue
                         os.write(harm, b".")

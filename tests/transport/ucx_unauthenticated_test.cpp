@@ -77,9 +77,10 @@ std::vector<std::byte> published_address(diomp::launch::launcher &launcher, worl
 }
 
 /// A UCX worker of its own, with an endpoint to a rank.
-class stranger {
+class unauthenticated_process {
 public:
-    explicit stranger(const std::vector<std::byte> &address) : ucx_(*ucx::load_library().value()) {
+    explicit unauthenticated_process(const std::vector<std::byte> &address)
+        : ucx_(*ucx::load_library().value()) {
         ucp_config_t *config = nullptr;
         DEMAND(ucx_.ucp_config_read(nullptr, nullptr, &config) == UCS_OK);
         ucp_params_t parameters{};
@@ -94,8 +95,8 @@ public:
         endpoint.address = reinterpret_cast<const ucp_address_t *>(address.data());
         DEMAND(ucx_.ucp_ep_create(worker_, &endpoint, &endpoint_) == UCS_OK);
     }
-    stranger(const stranger &) = delete;
-    stranger &operator=(const stranger &) = delete;
+    unauthenticated_process(const unauthenticated_process &) = delete;
+    unauthenticated_process &operator=(const unauthenticated_process &) = delete;
 
     void send(ucx::am_id id, std::span<const std::byte> header, std::span<const std::byte> body) {
         ucp_request_param_t parameters{};
@@ -143,7 +144,7 @@ std::vector<std::byte> joined(const Parts &...parts) {
 }
 
 /// A packet with a put of `changed`.
-void send_packet(stranger &from, const claim &of, std::uint64_t &target) {
+void send_packet(unauthenticated_process &from, const claim &of, std::uint64_t &target) {
     ucx::packet_header const header{of.proof, of.source, of.endpoint, 0, 0, 0};
     ucx::record const put{ucx::record_kind::put, 0, 0, sizeof(changed),
                           reinterpret_cast<std::uint64_t>(&target)};
@@ -151,7 +152,7 @@ void send_packet(stranger &from, const claim &of, std::uint64_t &target) {
 }
 
 /// The same as a large transfer.
-void send_long(stranger &from, const claim &of, std::uint64_t &target) {
+void send_long(unauthenticated_process &from, const claim &of, std::uint64_t &target) {
     ucx::am_long_header const header{.proof = of.proof,
                                      .source = of.source,
                                      .endpoint = of.endpoint,
@@ -165,10 +166,10 @@ void send_long(stranger &from, const claim &of, std::uint64_t &target) {
     from.send(ucx::am_id::am_long, joined(header), joined(changed));
 }
 
-/// Rank 1 in the place of a stranger: of what it knows it uses only the address.
+/// Rank 1 as an unauthenticated process: it uses nothing but the address.
 [[noreturn]] void attack(diomp::launch::launcher &launcher) {
     auto const address = published_address(launcher, world_rank(0));
-    stranger other(address);
+    unauthenticated_process other(address);
     auto secret = diomp::transport::fetch_secret(launcher, "ucx.secret");
     DEMAND(secret.ok());
     ucx::packet_prover const prover(secret.take());
@@ -223,7 +224,7 @@ int resist(diomp::launch::launcher &launcher) {
     return 0;
 }
 
-TEST(ucx_stranger, messages_without_the_proof_of_their_endpoint_are_dropped) {
+TEST(ucx_unauthenticated, messages_without_the_proof_of_their_endpoint_are_dropped) {
     testing::internal::CaptureStderr();
     int const status = diomp_test::run_two_ranks(resist);
     std::string const log = testing::internal::GetCapturedStderr();
