@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "include/diomp.h"
 PAGE = ROOT / "docs/api.md"
+ORDER = ("status", "types", "process", "memory", "transfer", "atomic", "group", "nonblocking", "wait", "sync",
+         "collective", "device", "target", "target_collective")
 
 SECTION = re.compile(r"^/\* ---- (.*?) ---- \*/$")
 
@@ -85,8 +87,13 @@ def parse(source):
 
 
 def whole_header():
-    return re.sub(r'^#include "(diomp/\w+\.h)"$', lambda match: (ROOT / "include" / match.group(1)).read_text(),
-                  HEADER.read_text(), flags=re.M)
+    """diomp.h with the headers that it includes, in the order of the page."""
+    text = HEADER.read_text()
+    included = re.findall(r'^#include "diomp/(\w+)\.h"$', text, flags=re.M)
+    assert sorted(included) == sorted(ORDER), "diomp.h includes other headers than ORDER has"
+    parts = "\n".join((ROOT / f"include/diomp/{name}.h").read_text() for name in ORDER)
+    first = text.index('#include "diomp/')
+    return text[:first] + parts + text[first:]
 
 
 def missing(source, made):

@@ -3,11 +3,14 @@
  * @file diomp/collective.h
  * Collectives over groups. Part of diomp.h, which holds the conventions; include diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_COLLECTIVE_H
 #define DIOMP_COLLECTIVE_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- OMPCCL: collectives ---- */
 
@@ -117,5 +120,9 @@ OMPX_API_ int ompx_scan_nb(void *dst, const void *src, size_t count, ompx_type_t
                            ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_exscan_nb(void *dst, const void *src, size_t count, ompx_type_t type,
                              ompx_op_t op, ompx_group_t group, ompx_event_t *event) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_COLLECTIVE_H */

@@ -18,11 +18,14 @@
  *  - atomics order no other accesses; ompx_put_signal and ompx_fence do.
  * What may wait for what, and which memory each path reaches: docs/device-calls.md.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_DEVICE_H
 #define DIOMP_DEVICE_H
+
+#include "transfer.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- Transfers by all threads of a team ---- */
 
@@ -79,5 +82,9 @@ static inline int ompx_team_put_signal(int rank, void *dst, const void *src, siz
     DIOMP_FOR_TEAM_(ompx_put_signal(rank, dst, src, nbytes, signal, value, op))
 #endif
 }
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_DEVICE_H */

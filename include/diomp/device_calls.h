@@ -7,9 +7,15 @@
 #ifndef DIOMP_DEVICE_CALLS_H
 #define DIOMP_DEVICE_CALLS_H
 
-#include "../diomp.h"
+#include "atomic.h"
 #include "device_endpoint.h"
 #include "device_memory.h"
+#include "memory.h"
+#include "process.h"
+#include "status.h"
+#include "sync.h"
+#include "transfer.h"
+#include "wait.h"
 
 #define DIOMP_DEVICE_CALL_ static __attribute__((unused))
 

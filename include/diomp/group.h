@@ -3,11 +3,14 @@
  * @file diomp/group.h
  * Groups of ranks and of endpoints. Part of diomp.h, which holds the conventions; include diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_GROUP_H
 #define DIOMP_GROUP_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- Groups ---- */
 
@@ -68,5 +71,9 @@ OMPX_API_ int ompx_group_endpoint(ompx_group_t group, int member,
  */
 OMPX_API_ int ompx_group_translate(ompx_group_t from, const int *members, int count,
                                    ompx_group_t to, int *results) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_GROUP_H */

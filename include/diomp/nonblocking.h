@@ -4,11 +4,14 @@
  * Waits for several events, and non-blocking boxes and atomics. Part of diomp.h, which holds the
  * conventions; include diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_NONBLOCKING_H
 #define DIOMP_NONBLOCKING_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- Non-blocking boxes, atomics, several events ---- */
 
@@ -49,5 +52,9 @@ OMPX_API_ int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, 
 OMPX_API_ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected,
                                           const void *desired, void *result, ompx_type_t type,
                                           ompx_event_t *event) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_NONBLOCKING_H */

@@ -6,6 +6,8 @@
 #ifndef DIOMP_STATUS_H
 #define DIOMP_STATUS_H
 
+/* ---- Status ---- */
+
 /** Result codes. The values are the same in all versions. */
 typedef enum ompx_status {
     OMPX_SUCCESS = 0,

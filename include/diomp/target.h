@@ -4,11 +4,14 @@
  * Device memory in the global address space. Part of diomp.h, which holds the conventions; include
  * diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_TARGET_H
 #define DIOMP_TARGET_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- Device memory ---- */
 
@@ -130,5 +133,9 @@ OMPX_API_ int ompx_target_get_detach(void *dst, int dst_device, int rank, const 
 /** Describes the segment of a device, as ompx_segment_info() does for the host; `resident` is 0.
  * Does not block. */
 OMPX_API_ int ompx_target_segment_info(int device, ompx_segment_info_t *info) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_TARGET_H */

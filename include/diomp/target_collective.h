@@ -3,11 +3,14 @@
  * @file diomp/target_collective.h
  * Collectives on device memory. Part of diomp.h, which holds the conventions; include diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_TARGET_COLLECTIVE_H
 #define DIOMP_TARGET_COLLECTIVE_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- OMPCCL: collectives on devices ---- */
 
@@ -113,5 +116,9 @@ OMPX_API_ int ompx_target_scan_nb(void *dst, const void *src, int device, size_t
 OMPX_API_ int ompx_target_exscan_nb(void *dst, const void *src, int device, size_t count,
                                     ompx_type_t type, ompx_op_t op, ompx_group_t group,
                                     ompx_event_t *event) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_TARGET_COLLECTIVE_H */

@@ -10,6 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#if defined(__cplusplus)
+#define OMPX_NOEXCEPT_ noexcept
+#else
+#define OMPX_NOEXCEPT_
+#endif
+
+#define OMPX_API_ __attribute__((visibility("default")))
+
 /* ---- Types ---- */
 
 /** Handle of a transfer or collective in flight. NULL: complete. */
@@ -27,6 +39,8 @@ typedef struct ompx_group *ompx_group_t;
 #define OMPX_GROUP_NONE ((ompx_group_t)(intptr_t)-1)
 /** ompx_group_translate(): the member is not in the other group. */
 #define OMPX_NO_MEMBER (-1)
+/** Index for "none". */
+#define OMPX_NO_INDEX ((size_t)-1)
 /** Collectives on devices: all of the caller's endpoints in the group. */
 #define OMPX_GROUP_DEVICES (-2)
 

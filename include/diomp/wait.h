@@ -4,11 +4,14 @@
  * Waits and tests of local signals and words, and progress. Part of diomp.h, which holds the
  * conventions; include diomp.h.
  */
-#ifndef DIOMP_H
-#include "../diomp.h" /* which includes this file */
-#endif
 #ifndef DIOMP_WAIT_H
 #define DIOMP_WAIT_H
+
+#include "types.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
 
 /* ---- Waits and tests ---- */
 
@@ -19,9 +22,6 @@
  * messages earlier if it calls this now and then. Calls that wait or test include it.
  */
 OMPX_API_ int ompx_progress(void) OMPX_NOEXCEPT_;
-
-/** Index for "none". */
-#define OMPX_NO_INDEX ((size_t)-1)
 
 /** Returns 1 if `*signal cmp value` holds for the local *signal (8-byte aligned), 0 if not, or a
  * negative status. After 1 the thread sees the data that was put before the signal. Makes progress,
@@ -89,5 +89,9 @@ OMPX_API_ int ompx_test_until_some(const void *variables, ompx_type_t type, size
 OMPX_API_ int ompx_test_until_all(const void *variables, ompx_type_t type, size_t count,
                                   const int *skip, ompx_cmp_t cmp, const void *values,
                                   size_t num_values) OMPX_NOEXCEPT_;
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
 
 #endif /* DIOMP_WAIT_H */

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Remote atomics.
+#include "diomp/atomic.h"
+
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/nonblocking.h"
+#include "rma/atomics.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collective calls of diomp.h: each builds a request, which runs at once or is queued (_nb).
+#include "diomp/collective.h"
+
 #include "api/internal/requests.h"
-#include "diomp.h"
+#include "diomp/atomic.h"
+#include "group/group.h"
 #include "group/registry.h"
 #include "rma/rma.h"
 

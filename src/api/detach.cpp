@@ -3,7 +3,10 @@
 
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/types.h"
+#include "messaging/engine.h"
+#include "rma/event.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
 #include <utility>

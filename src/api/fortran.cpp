@@ -2,6 +2,8 @@
 // Functions for the library of the Fortran module: its error reports and transfers of sections.
 #include "api/internal/state.h"
 #include "diomp/binding.hpp"
+#include "rma/box.h"
+#include "rma/box_transfers.h"
 #include "rma/rma.h"
 
 using namespace diomp;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "diomp/group.h"
+
 #include "api/internal/state.h"
 #include "coll/collective.h"
-#include "diomp.h"
+#include "diomp/sync.h"
+#include "group/group.h"
 #include "group/registry.h"
 #include "rma/rma.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "memory/memory.h"
+#include "diomp/memory.h"
 
 #include "api/internal/state.h"
-#include "diomp.h"
 #include "memory/directory.h"
+#include "memory/memory.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Non-blocking boxes, and waits for several events.
+#include "diomp/nonblocking.h"
+
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "messaging/engine.h"
 #include "rma/event.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/process.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
 

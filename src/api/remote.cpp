@@ -196,8 +196,7 @@ std::vector<std::string> labels_of_devices() {
         remote::remote_device const &each = shared_client->device(i);
         labels.push_back(fmt::format(
             "{}, host {}, {}{}", each.label(), each.description().host, each.description().name,
-            each.session().has_failed() ? "; it was lost, and with it the times of its kernels"
-                                        : ""));
+            each.has_failed() ? "; it was lost, and with it the times of its kernels" : ""));
     }
     return labels;
 }
@@ -211,9 +210,7 @@ void close() {
     std::vector<std::string> const labels = labels_of_devices();
     closing_thread.store(::gettid());
     if (shared_client && num_inside.load() > 0) {
-        if (auto *const peers = shared_client->ranks().conduit().peers(); peers != nullptr) {
-            peers->freeze(); // sessions end with this process's connections
-        }
+        shared_client->ranks().freeze(); // sessions end with this process's connections
     } else {
         shared_client.reset();
     }

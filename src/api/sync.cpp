@@ -1,44 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Fences, barrier, locks and events.
+// Fences and events.
+#include "diomp/sync.h"
+
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/transfer.h"
+#include "group/group.h"
 #include "group/registry.h"
+#include "messaging/engine.h"
+#include "rma/copy.h"
 #include "rma/event.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
-#include "sync/lock.h"
 
 using namespace diomp;
 
 namespace {
-
-using lock_call = status (sync::locks::*)(world_rank, sync::lock_space);
-
-int lock_function(const char *function, const void *site, int rank, sync::lock_space space,
-                  lock_call method, bool fence_first) {
-    return api::call(
-        function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(api::check_rank(running, rank));
-            if (fence_first) {
-                DIOMP_TRY(running.transfers().fence());
-            }
-            return (running.locks().*method)(world_rank{rank}, space);
-        });
-}
-
-int try_lock_function(const char *function, const void *site, int rank, sync::lock_space space) {
-    bool taken = false;
-    int const outcome = api::call(
-        function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(api::check_rank(running, rank));
-            auto granted = running.locks().try_acquire(world_rank{rank}, space);
-            DIOMP_TRY(granted);
-            taken = granted.value();
-            return {};
-        });
-    return outcome == OMPX_SUCCESS && !taken ? OMPX_ERR_BUSY : outcome;
-}
 
 // Slow paths are not inlined: registers saved for them would be reloaded after a fence's locked
 // instruction, which takes as long as the rest of the fence.
@@ -154,34 +130,6 @@ int ompx_waitRMA(int kind) noexcept {
         return report_unknown_kind(kind);
     }
     return fence_function("ompx_waitRMA", DIOMP_SITE);
-}
-
-int ompx_lock(int rank) noexcept {
-    return lock_function("ompx_lock", DIOMP_SITE, rank, sync::lock_space::ranks,
-                         &sync::locks::acquire, false);
-}
-
-int ompx_unlock(int rank) noexcept {
-    return lock_function("ompx_unlock", DIOMP_SITE, rank, sync::lock_space::ranks,
-                         &sync::locks::release, true);
-}
-
-int ompx_try_lock(int rank) noexcept {
-    return try_lock_function("ompx_try_lock", DIOMP_SITE, rank, sync::lock_space::ranks);
-}
-
-int ompx_lockt(int rank) noexcept {
-    return lock_function("ompx_lockt", DIOMP_SITE, rank, sync::lock_space::threads,
-                         &sync::locks::acquire, false);
-}
-
-int ompx_unlockt(int rank) noexcept {
-    return lock_function("ompx_unlockt", DIOMP_SITE, rank, sync::lock_space::threads,
-                         &sync::locks::release, true);
-}
-
-int ompx_try_lockt(int rank) noexcept {
-    return try_lock_function("ompx_try_lockt", DIOMP_SITE, rank, sync::lock_space::threads);
 }
 
 int ompx_event_test(ompx_event_t *event, int *done) noexcept {

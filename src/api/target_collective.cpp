@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Collectives on device memory: each builds a request with a device, which runs at once or is
 // queued (_nb).
+#include "diomp/target_collective.h"
+
 #include "api/internal/requests.h"
 #include "device_coll/device_collectives.h"
-#include "diomp.h"
+#include "diomp/atomic.h"
+#include "group/group.h"
 #include "group/registry.h"
 
 using namespace diomp;

@@ -4,7 +4,7 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/target.h"
 #include "offload/mover.h"
 #include "offload/offload.h"
 

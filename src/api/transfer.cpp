@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put and get. The fast path copies between symmetric memory of directly mapped ranks; all other
 // transfers, and all errors, take the slow path.
+#include "diomp/transfer.h"
+
 #include "api/internal/detach.h"
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "rma/box_transfers.h"
 #include "rma/copy.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
+#include "rma/signals.h"
 
 using namespace diomp;
 using api::g_fast;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "diomp.h"
+#include "diomp/atomic.h"
 
 extern "C" size_t ompx_type_size(ompx_type_t type) noexcept {
     switch (type) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Waits for and tests of a local word that puts, signals or atomics change, and progress.
+#include "diomp/wait.h"
+
 #include "api/internal/words.h"
-#include "diomp.h"
+#include "diomp/transfer.h"
+#include "messaging/engine.h"
 
 #include <cstring>
 

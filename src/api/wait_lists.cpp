@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Waits for and tests of several local words.
 #include "api/internal/words.h"
-#include "diomp.h"
+#include "diomp/wait.h"
+#include "messaging/engine.h"
 
 using namespace diomp;
 using api::g_fast;

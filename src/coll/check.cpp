@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/check.h"
 
-#include "diomp.h"
+#include "diomp/atomic.h"
 
 #include <fmt/core.h>
 

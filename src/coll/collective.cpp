@@ -319,7 +319,7 @@ result<ompx_event *> collectives::start(group::group &members, const request &ar
     auto event = std::make_unique<ompx_event>();
     members.calls().submit([this, &members, args, own = std::move(own), event = event.get()] {
         event->complete(run_locked(members, args, own, true));
-        members.engine().wake_waiters();
+        members.wake_waiters();
     });
     return event.release();
 }

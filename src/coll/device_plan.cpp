@@ -3,7 +3,7 @@
 
 #include "coll/block_table.h"
 #include "coll/internal/execution.h"
-#include "diomp.h"
+#include "diomp/atomic.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/operators.h"
 
-#include "diomp.h"
+#include "diomp/atomic.h"
 #include "sync/call_signature.h"
 
 #include <fmt/core.h>

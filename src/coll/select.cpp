@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/select.h"
 
+#include "group/group.h"
 #include "sync/node_barrier.h"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/result.h"
-#include "config/settings.h"
 
 #include <cstddef>
 #include <memory>
@@ -12,6 +11,9 @@
 
 struct ompx_event;
 
+namespace diomp {
+enum class ccl_choice;
+}
 namespace diomp::messaging {
 class engine;
 }
@@ -32,7 +34,7 @@ namespace diomp::device_coll {
 class device_calls;
 
 struct options {
-    ccl_choice wanted = ccl_choice::automatic;    ///< equal on all ranks
+    ccl_choice wanted{};                          ///< equal on all ranks
     std::optional<std::size_t> direct_from_bytes; ///< empty: chosen by vendor_choice
     std::string nccl_library;
     std::string rccl_library;

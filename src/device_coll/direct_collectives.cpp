@@ -3,6 +3,11 @@
 
 #include "base/log.h"
 #include "coll/device_plan.h"
+#include "device_coll/internal/buffer_info.h"
+#include "device_coll/internal/device_scratch.h"
+#include "group/group.h"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
 #include "offload/offload.h"
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"
@@ -96,6 +101,16 @@ status start_plan(device::queue &on, const device::reduction &how, const device_
 
 } // namespace
 
+direct_collectives::direct_collectives(offload::devices &devices)
+    : devices_(devices), scratch_(std::make_unique<device_scratch>()) {}
+
+direct_collectives::~direct_collectives() = default;
+
+bool direct_collectives::is_eligible(const group::group &members, const coll::request &args,
+                                     std::size_t own_index, const buffers &own) const {
+    return describe(members, args, own_index, own).is_eligible != 0;
+}
+
 struct direct_collectives::own_plan {
     std::vector<coll::device_plan> phases;
     device_scratch::lease scratch;
@@ -178,7 +193,7 @@ result<direct_collectives::own_plan> direct_collectives::plan(const group::group
     if (!coll::needs_scratch(args, remote)) {
         return own_plan{coll::make_device_plans(args, remote, self), {}};
     }
-    auto scratch = scratch_.take(by);
+    auto scratch = scratch_->take(by);
     DIOMP_TRY(scratch);
     auto phases = coll::make_device_plans(args, remote, self, scratch.value().bytes());
     return own_plan{std::move(phases), scratch.take()};

@@ -2,7 +2,8 @@
 #include "device_coll/internal/node_collectives.h"
 
 #include "base/log.h"
-#include "diomp.h"
+#include "device_coll/internal/buffer_info.h"
+#include "diomp/atomic.h"
 #include "group/group.h"
 #include "offload/offload.h"
 #include "offload/stream_copies.h"
@@ -59,6 +60,26 @@ std::unique_ptr<std::byte[]> make_chunk_buffer(std::size_t total, std::size_t un
 }
 
 } // namespace
+
+/// A call and the subgroups of its group.
+struct node_collectives::call {
+    group::group &members;
+    const coll::request &args;
+    std::span<const buffers> own;
+    group::group &intra_node;
+    group::group *inter_node; ///< null: the caller is not a leader
+
+    [[nodiscard]] std::size_t own_node() const { return members.layout().own_node; }
+    [[nodiscard]] std::size_t node_of(std::size_t member) const {
+        return members.layout().node(members.endpoints()[member].member);
+    }
+    [[nodiscard]] std::size_t block_bytes() const {
+        return args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type));
+    }
+    [[nodiscard]] std::vector<std::size_t> members_of(std::size_t node) const; ///< ascending
+    /// A call on the node's members that uses the buffers as this one does.
+    [[nodiscard]] coll::request intra_node_form() const;
+};
 
 bool node_collectives::has_plan(const request &args) {
     return args.what == operation::bcast || args.what == operation::allreduce ||

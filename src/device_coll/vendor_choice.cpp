@@ -4,6 +4,10 @@
 #include "base/log.h"
 #include "base/per_thread.h"
 #include "base/sizes.h"
+#include "config/settings.h"
+#include "device_coll/vendor/vendor_group.h"
+#include "group/group.h"
+#include "group/registry.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
 
@@ -109,6 +113,36 @@ struct vendor_choice::thread_cache {
     std::optional<paths> found;
 };
 
+struct vendor_choice::decision {
+    std::shared_ptr<vendor::vendor_library> library;
+    std::unique_ptr<vendor::vendor_group> communicators;
+    std::size_t direct_from_bytes = paths::never;
+    std::size_t reduce_from_bytes = paths::never;
+
+    [[nodiscard]] paths found() const {
+        return {communicators.get(), direct_from_bytes, reduce_from_bytes};
+    }
+};
+
+struct vendor_choice::group_state {
+    std::optional<bool> may_use_library;
+    std::optional<decision> made;
+};
+
+vendor_choice::vendor_choice(coll::collectives &collectives, offload::devices &devices,
+                             group::group_registry &groups, options chosen)
+    : collectives_(collectives), devices_(devices), groups_(groups), options_(std::move(chosen)) {}
+
+vendor_choice::~vendor_choice() = default;
+
+vendor_choice::group_state &vendor_choice::state_of(const group::group &members) {
+    std::unique_ptr<group_state> &known = known_[&members];
+    if (known == nullptr) {
+        known = std::make_unique<group_state>();
+    }
+    return *known;
+}
+
 vendor_choice::thread_cache &vendor_choice::thread_cache_of(const group::group &members) const {
     thread_cache &last = per_thread<thread_cache>::get();
     std::uint64_t const version = version_.load(std::memory_order_acquire);
@@ -152,7 +186,7 @@ bool vendor_choice::may_use_library(const group::group &members) {
     std::optional<bool> &last = thread_cache_of(members).may_use_library;
     if (!last) {
         std::unique_lock guard(mutex_);
-        std::optional<bool> &known = known_[&members].may_use_library;
+        std::optional<bool> &known = state_of(members).may_use_library;
         if (!known) {
             guard.unlock(); // devices may have to be started
             bool const has_gpu =
@@ -352,19 +386,19 @@ result<vendor_choice::paths> vendor_choice::find(group::group &members) {
 result<vendor_choice::paths> vendor_choice::find_or_decide(group::group &members) {
     {
         std::lock_guard const guard(mutex_);
-        if (auto const &known = known_[&members].made) {
+        if (auto const &known = state_of(members).made) {
             return known->found();
         }
     }
     auto made = decide(members);
     DIOMP_TRY(made);
     std::lock_guard const guard(mutex_);
-    return known_[&members].made.emplace(made.take()).found();
+    return state_of(members).made.emplace(made.take()).found();
 }
 
 void vendor_choice::disable_device_to_device(const group::group &members) {
     std::lock_guard const guard(mutex_);
-    if (auto &known = known_[&members].made) {
+    if (auto &known = state_of(members).made) {
         known->direct_from_bytes = known->reduce_from_bytes = paths::never;
     }
     version_.fetch_add(1, std::memory_order_acq_rel);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/arrival_protocol.h"
 
+#include "group/internal/current_call.h"
+#include "group/internal/deadlock_probe.h"
+#include "group/internal/local_group.h"
+
 #include <cstring>
 
 namespace diomp::group {
@@ -11,6 +15,8 @@ constexpr std::uint64_t outcome_ok = 0;
 constexpr std::uint64_t outcome_failed = 1;
 
 } // namespace
+
+bool arrival_protocol::is_only_local_member() const { return local_.size() == 1; }
 
 std::int32_t arrival_protocol::own_rank() const {
     return local_.members()[local_.self().index()].value();

@@ -2,6 +2,9 @@
 #include "group/internal/deadlock_probe.h"
 
 #include "base/sanitizer.h"
+#include "group/internal/current_call.h"
+#include "group/internal/local_group.h"
+#include "group/internal/matcher.h"
 
 #include <algorithm>
 #include <chrono>

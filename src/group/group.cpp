@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "group/internode.h"
+#include "messaging/engine.h"
 
 namespace diomp::group {
 namespace {
@@ -75,5 +76,7 @@ status group::depart(const sync::call_signature &call) {
     DIOMP_TRY(arrive_and_wait(call));
     return local_.depart(call);
 }
+
+void group::wake_waiters() { engine_.wake_waiters(); }
 
 } // namespace diomp::group

@@ -71,6 +71,8 @@ public:
     [[nodiscard]] call_queue &calls() { return calls_; }
     [[nodiscard]] call_queue::call_lock lock_calls() { return calls_.lock_calls(); }
     [[nodiscard]] messaging::engine &engine() { return engine_; }
+    /// Wakes the threads of this rank that wait for memory that changed (engine::wake_waiters).
+    void wake_waiters();
 
     /// The members on the caller's node.
     [[nodiscard]] local_group &local_members() { return local_; }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internode.h"
 
+#include "group/internal/local_group.h"
+#include "group/internal/matcher.h"
+
 #include <bit>
 
 namespace diomp::group {

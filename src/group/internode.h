@@ -10,14 +10,22 @@
 #pragma once
 
 #include "group/internal/arrival_protocol.h"
+#include "group/internal/current_call.h"
+#include "group/internal/deadlock_probe.h"
 #include "group/internal/internode_channel.h"
 #include "group/internal/payload_exchange.h"
+#include "group/internal/rndv_buffers.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 namespace diomp::group {
+
+class local_group;
+class match_queue_table;
+class matcher;
+struct veto;
 
 /// The agreement about a call, and the parts that all calls use. One per member and group; used by
 /// the thread that holds the group's call lock.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/internode_channel.h"
 
+#include "group/internal/current_call.h"
+#include "group/internal/deadlock_probe.h"
+#include "group/internal/matcher.h"
 #include "group/protocol_log.h"
 #include "messaging/pooled_completion.h"
 #include "transport/conduit.h"
@@ -22,6 +25,21 @@ void log_message(const char *what, world_rank peer, message_tag tag, std::size_t
 }
 
 } // namespace
+
+internode_channel::internode_channel(messaging::engine &engine, matcher &messages,
+                                     std::uint64_t group_id, match_queue &queue, current_call &call,
+                                     deadlock_probe &probe)
+    : engine_(engine), matcher_(messages), group_id_(group_id), queue_(queue),
+      layout_(call.layout()), call_(call), probe_(probe),
+      outgoing_(std::make_unique<std::deque<outgoing_message>>()) {}
+
+std::size_t internode_channel::max_am_long_bytes(std::size_t member) const {
+    return engine_.transport().max_am_long(layout_.members[member]);
+}
+
+bool internode_channel::fits_am_long(world_rank peer, std::size_t nbytes) const {
+    return nbytes > max_copied_bytes && nbytes <= engine_.transport().max_am_long(peer);
+}
 
 internode_channel::~internode_channel() {
     if (!outgoing_->empty()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/local_group.h"
 
+#include "messaging/engine.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/internal/payload_exchange.h"
 
+#include "group/internal/current_call.h"
+#include "group/internal/local_group.h"
 #include "group/internode.h"
 
 #include <algorithm>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/registry.h"
 
+#include "group/group.h"
+#include "group/internal/group_factory.h"
+#include "group/internal/handle_table.h"
 #include "group/internal/offer_exchange.h"
 
 #include <fmt/core.h>
@@ -20,9 +23,12 @@ error no_space_at(world_rank rank) {
 group_registry::group_registry(messaging::engine &engine, workspace &space, world_rank self,
                                int num_ranks)
     : num_ranks_(num_ranks), offers_(std::make_unique<offer_exchange>(engine, self)),
-      factory_(std::make_unique<group_factory>(engine, space, self)) {}
+      factory_(std::make_unique<group_factory>(engine, space, self)),
+      table_(std::make_unique<handle_table>()) {}
 
 group_registry::~group_registry() = default;
+
+std::size_t group_registry::num_groups() const { return table_->num_groups(); }
 
 status group_registry::create_world(node_map nodes) {
     factory_->set_nodes(std::move(nodes));
@@ -44,7 +50,7 @@ result<group *> group_registry::find(ompx_group_t handle) {
     if (handle == ompx_group_world) {
         return world_.get();
     }
-    if (group *const found = table_.find(handle)) {
+    if (group *const found = table_->find(handle)) {
         return found;
     }
     if (handle == OMPX_GROUP_NONE) {
@@ -146,7 +152,7 @@ result<ompx_group_t> group_registry::create_from(parsed_endpoints wanted, const 
 }
 
 result<ompx_group_t> group_registry::assemble(group_description description) {
-    auto const handle = table_.insert(factory_->make(std::move(description)));
+    auto const handle = table_->insert(factory_->make(std::move(description)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("this rank has {} groups already", handle_table::max_groups),
@@ -169,7 +175,7 @@ status group_registry::free(ompx_group_t handle) {
         auto const call_lock = ending.lock_calls();
         DIOMP_TRY(ending.depart({.what = sync::operation::group_free}));
     }
-    table_.remove(handle);
+    table_->remove(handle);
     return {};
 }
 

@@ -6,17 +6,28 @@
 // messages (offer_exchange.h).
 #pragma once
 
-#include "group/internal/handle_table.h"
+#include "base/result.h"
+#include "diomp/types.h"
+#include "group/internal/endpoints.h"
+#include "group/internal/node_layout.h"
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 
+namespace diomp::messaging {
+class engine;
+}
+
 namespace diomp::group {
 
+class group;
+struct group_description;
 class group_factory;
+class handle_table;
 class offer_exchange;
+class workspace;
 
 /// Thread-safe.
 class group_registry {
@@ -59,7 +70,7 @@ public:
     status free(ompx_group_t handle);
 
     /// Number of groups without the world.
-    [[nodiscard]] std::size_t num_groups() const { return table_.num_groups(); }
+    [[nodiscard]] std::size_t num_groups() const;
 
 private:
     status check_list(std::span<const ompx_endpoint_t> list, const char *function) const;
@@ -70,7 +81,7 @@ private:
     std::unique_ptr<offer_exchange> offers_;
     std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
-    handle_table table_;
+    std::unique_ptr<handle_table> table_;
 };
 
 } // namespace diomp::group

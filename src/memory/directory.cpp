@@ -2,6 +2,8 @@
 #include "memory/directory.h"
 
 #include "base/assert.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>

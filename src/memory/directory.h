@@ -9,13 +9,20 @@
 // lookup that would make a transfer an error is repeated at the owner.
 #pragma once
 
+#include "base/result.h"
 #include "memory/segment.h"
-#include "messaging/call.h"
+#include "messaging/request.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <shared_mutex>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 namespace diomp::memory {
 

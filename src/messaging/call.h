@@ -4,6 +4,7 @@
 #pragma once
 
 #include "messaging/engine.h"
+#include "messaging/request.h"
 
 #include <atomic>
 #include <cstdint>
@@ -17,29 +18,29 @@
 
 namespace diomp::messaging {
 
-/// First member of every request. The reply goes to the message's source; `id` identifies the
-/// request.
-struct request_header {
+/// Limit of a reply.
+inline constexpr std::size_t call_reply_bytes = 64;
+
+/// A reply that has not arrived yet.
+struct pending_reply {
+    std::atomic<bool> done{false};
+    std::array<std::byte, call_reply_bytes> bytes{};
+    std::function<void(const pending_reply &)> then; ///< called by the handler; may be empty
+};
+struct pending_call {
     std::uint64_t id = 0;
+    std::shared_ptr<pending_reply> rpc_reply;
 };
 
 /// Thread-safe. One per engine; create before engine.start().
 class call_service {
 public:
-    static constexpr std::size_t max_reply_bytes = 64;
+    static constexpr std::size_t max_reply_bytes = call_reply_bytes;
 
     explicit call_service(engine &engine);
 
-    /// A reply that has not arrived yet.
-    struct pending_reply {
-        std::atomic<bool> done{false};
-        std::array<std::byte, max_reply_bytes> bytes{};
-        std::function<void(const pending_reply &)> then; ///< called by the handler; may be empty
-    };
-    struct pending_call {
-        std::uint64_t id = 0;
-        std::shared_ptr<pending_reply> rpc_reply;
-    };
+    using pending_reply = messaging::pending_reply;
+    using pending_call = messaging::pending_call;
 
     /// Sends `request`, whose first member is a request_header. Does not wait.
     template <typename Request>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/internal/alloc_directory.h"
+#include "offload/alloc_directory.h"
 
 #include "memory/layout.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
+#include "offload/device_segment.h"
 #include "offload/internal/segment_memory.h"
 #include "transport/conduit.h"
 

@@ -2,6 +2,8 @@
 #include "offload/internal/bounce_requester.h"
 
 #include "base/log.h"
+#include "memory/segment.h"
+#include "messaging/call.h"
 #include "offload/internal/bounce_server.h"
 #include "offload/internal/chunks.h"
 #include "transport/conduit.h"
@@ -72,8 +74,7 @@ result<std::byte *> bounce_requester::staging_for(const device_ptr &local) {
     return staging_;
 }
 
-status bounce_requester::wait_for_owner(world_rank owner,
-                                        const messaging::call_service::pending_call &call,
+status bounce_requester::wait_for_owner(world_rank owner, const messaging::pending_call &call,
                                         std::size_t nbytes) {
     auto replied = calls_.finish<bounce_reply>(call, [&] {
         return fmt::format("waiting for rank {} to move {} bytes of its device memory",
@@ -123,7 +124,7 @@ status bounce_requester::request_from_owner(direction dir, world_rank owner, int
             args.dir = dir;
             return calls_.start(owner, request_handler_, args);
         },
-        [&](const chunk &each, const messaging::call_service::pending_call &call) {
+        [&](const chunk &each, const messaging::pending_call &call) {
             return wait_for_owner(owner, call, each.nbytes);
         },
         [&](const chunk &done) { return copy_if(direction::get, done); });
@@ -162,7 +163,7 @@ status bounce_requester::request_from_owner(direction dir, world_rank owner, int
         args.dir = dir;
         return calls_.start(owner, request_handler_, args);
     };
-    auto const wait = [&](const chunk &each, const messaging::call_service::pending_call &call) {
+    auto const wait = [&](const chunk &each, const messaging::pending_call &call) {
         return wait_for_owner(owner, call, batch_of(each).nbytes);
     };
     auto const finish = [&](const chunk &done) -> status {

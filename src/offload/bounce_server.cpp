@@ -2,9 +2,13 @@
 #include "offload/internal/bounce_server.h"
 
 #include "base/log.h"
+#include "memory/memory.h"
+#include "messaging/call.h"
+#include "offload/device_segment.h"
 #include "offload/internal/chunks.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/variables.h"
+#include "rma/blocking_transfers.h"
 #include "rma/rma.h"
 
 #include <fmt/core.h>

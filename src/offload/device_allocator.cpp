@@ -3,9 +3,14 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
+#include "offload/alloc_directory.h"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
+#include "offload/internal/inflight_guard.h"
 #include "offload/internal/pinned_host.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/table.h"
+#include "transport/arena.h"
 
 #include <fmt/core.h>
 
@@ -27,6 +32,14 @@ void warn_if_failed(const status &finished) {
 }
 
 } // namespace
+
+device_allocator::device_allocator(device_segments &segments, alloc_directory &directory,
+                                   const transport::arena &arena, rma::transfers &transfers,
+                                   pinned_host &pins, const launch::job_info &job)
+    : segments_(segments), directory_(directory), arena_(arena), pins_(pins), self_(job.rank),
+      local_rank_(job.local), inflight_(std::make_unique<inflight_guard>(transfers)) {}
+
+device_allocator::~device_allocator() = default;
 
 void *device_allocator::allocate(const diomp_offload_request &request) {
     device_segment *segment = segments_.table().find(request.device);
@@ -68,7 +81,7 @@ bool device_allocator::release(int device, void *address) {
     if (segment == nullptr) {
         return false;
     }
-    warn_if_failed(inflight_.wait_for_copies());
+    warn_if_failed(inflight_->wait_for_copies());
     std::uint64_t const offset = *segment->offset_of(address);
     wait_inflight_of(*segment, offset);
     if (segment->release_unshared(offset, return_pages_bytes)) {
@@ -94,24 +107,24 @@ void device_allocator::publish_growth(segment_memory &of) {
 }
 
 void device_allocator::before_release(const void *address) {
-    if (!inflight_.empty()) {
-        warn_if_failed(inflight_.wait_until_unused(static_cast<const std::byte *>(address),
-                                                   std::numeric_limits<std::size_t>::max()));
+    if (!inflight_->empty()) {
+        warn_if_failed(inflight_->wait_until_unused(static_cast<const std::byte *>(address),
+                                                    std::numeric_limits<std::size_t>::max()));
     }
 }
 
 /// Waits for transfers in flight that use the allocation at `offset`.
 void device_allocator::wait_inflight_of(const device_segment &segment, std::uint64_t offset) {
-    if (inflight_.empty()) { // the usual case: no heap lookup for temporaries of target regions
+    if (inflight_->empty()) { // the usual case: no heap lookup for temporaries of target regions
         return;
     }
     if (auto const what = segment.find(offset)) {
-        warn_if_failed(inflight_.wait_until_unused(segment.base() + what->offset, what->nbytes));
+        warn_if_failed(inflight_->wait_until_unused(segment.base() + what->offset, what->nbytes));
     }
 }
 
 status device_allocator::deallocate(device_segment &segment, std::uint64_t offset) {
-    warn_if_failed(inflight_.wait_for_copies());
+    warn_if_failed(inflight_->wait_for_copies());
     wait_inflight_of(segment, offset);
     auto const sharers = segment.begin_release(offset);
     if (!sharers) {

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include "base/result.h"
+#include "diomp/types.h"
 #include "launch/launch.h"
-#include "offload/device_segments.h"
-#include "offload/internal/alloc_directory.h"
-#include "offload/internal/inflight_guard.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+
+namespace diomp::rma {
+class transfers;
+}
+
+struct diomp_offload_request;
+
+namespace diomp::transport {
+class arena;
+}
 
 namespace diomp::offload {
 
+class alloc_directory;
+class device_segment;
+class device_segments;
+class inflight_guard;
 class pinned_host;
 class segment_memory;
 
@@ -21,9 +35,8 @@ class device_allocator {
 public:
     device_allocator(device_segments &segments, alloc_directory &directory,
                      const transport::arena &arena, rma::transfers &transfers, pinned_host &pins,
-                     const launch::job_info &job)
-        : segments_(segments), directory_(directory), arena_(arena), pins_(pins), self_(job.rank),
-          local_rank_(job.local), inflight_(transfers) {}
+                     const launch::job_info &job);
+    ~device_allocator();
 
     // Calls by libomptarget; see table.h.
     void *allocate(const diomp_offload_request &request);
@@ -40,7 +53,7 @@ public:
     status deallocate(device_segment &segment, std::uint64_t offset);
 
     /// Transfers that still use memory of own devices.
-    [[nodiscard]] inflight_guard &inflight() { return inflight_; }
+    [[nodiscard]] inflight_guard &inflight() { return *inflight_; }
 
 private:
     /// Lets other ranks know that the device has more memory than before.
@@ -53,7 +66,7 @@ private:
     pinned_host &pins_;
     world_rank self_;
     local_rank local_rank_;
-    inflight_guard inflight_;
+    std::unique_ptr<inflight_guard> const inflight_;
     std::atomic<bool> has_warned_{false};
 };
 

@@ -2,14 +2,16 @@
 #include "offload/device_endpoints.h"
 
 #include "base/log.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
+#include "offload/alloc_directory.h"
+#include "offload/device_segment.h"
 #include "offload/device_segments.h"
-#include "offload/internal/alloc_directory.h"
 #include "offload/internal/endpoint_record.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/path_selector.h"
 #include "offload/table.h"
 #include "transport/arena.h"
-#include "transport/conduit.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +44,7 @@ device_endpoints::device_endpoints(device_segments &segments, const alloc_direct
     common_.num_ranks = job.size;
     common_.host_begin = arena.base();
     common_.host_bytes = arena.slot_bytes() * static_cast<std::uint64_t>(job.size);
+    engine.failure().on_set([this] { break_waits(OMPX_ERR_PEER); });
     common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
 }
 

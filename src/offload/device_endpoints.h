@@ -4,10 +4,11 @@
 // record in the images that make calls, and has the record updated before each region.
 #pragma once
 
+#include "base/result.h"
 #include "launch/launch.h"
-#include "messaging/call.h"
 #include "offload/internal/region_error.h"
 #include "offload/internal/segment_table.h"
+#include "transport/types.h"
 
 #include <array>
 #include <atomic>
@@ -16,6 +17,11 @@
 #include <mutex>
 #include <optional>
 #include <vector>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 struct diomp_offload_request;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/internal/device_segment.h"
+#include "offload/device_segment.h"
 
 #include "base/log.h"
 #include "offload/internal/segment_memory.h"

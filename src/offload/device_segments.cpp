@@ -3,10 +3,15 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
+#include "launch/launch.h"
+#include "messaging/engine.h"
+#include "offload/device_segment.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/preregistered_segments.h"
 #include "offload/table.h"
+#include "rma/device_copies.h"
 #include "rma/rma.h"
+#include "transport/arena.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>
@@ -74,7 +79,10 @@ device_segments::device_segments(const openmp_devices &openmp, const memory::add
     : openmp_(openmp), table_(space), engine_(engine), transfers_(transfers),
       preregistered_(preregistered), num_local_(job.local_size),
       accelerator_bytes_(accelerator_bytes),
-      host_area_(arena.slot(job.rank) + arena.device_offset(), arena.device_bytes()) {}
+      host_area_(arena.slot(job.rank) + arena.device_offset(), arena.device_bytes()) {
+    transfers.device_copies().set_idle_query(
+        [&all = preregistered.devices()] { return all.poll(); });
+}
 
 device_segments::~device_segments() {
     engine_.transport().bind_device_context({});

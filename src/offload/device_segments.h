@@ -7,7 +7,7 @@
 // and their queues copy.
 #pragma once
 
-#include "launch/launch.h"
+#include "base/result.h"
 #include "offload/accelerators.h"
 #include "offload/internal/segment_table.h"
 #include "offload/openmp.h"
@@ -19,6 +19,22 @@
 #include <mutex>
 #include <span>
 #include <vector>
+
+namespace diomp::launch {
+struct job_info;
+}
+
+namespace diomp::memory {
+class address_space;
+}
+
+namespace diomp::messaging {
+class engine;
+}
+
+namespace diomp::transport {
+class arena;
+}
 
 struct diomp_offload_request;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/endpoint_record.h"
 
+#include "offload/device_segment.h"
+
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/identity.h"
 
+#include "memory/segment.h"
+
 #include <fmt/core.h>
 
 #include <cstring>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/inflight_guard.h"
 
+#include "rma/device_copies.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
 #include <algorithm>

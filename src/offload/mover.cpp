@@ -7,6 +7,9 @@
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
+#include "rma/blocking_transfers.h"
+#include "rma/box_transfers.h"
+#include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
 #include <algorithm>

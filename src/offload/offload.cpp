@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/offload.h"
 
+#include "memory/memory.h"
+#include "offload/alloc_directory.h"
 #include "offload/device_allocator.h"
 #include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
-#include "offload/internal/alloc_directory.h"
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/bounce_server.h"
 #include "offload/mover.h"
@@ -46,9 +47,6 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);
     });
-    engine.failure().on_set([this] { endpoints_->break_waits(OMPX_ERR_PEER); });
-    transfers.device_copies().set_idle_query(
-        [&all = preregistered.devices()] { return all.poll(); });
 }
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
@@ -59,6 +57,10 @@ void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch)
 
 devices::~devices() {
     variables_->stop(); // its thread may allocate device memory
+}
+
+std::int32_t devices::device_index_of(int device) const {
+    return directory_->device_index_of(device);
 }
 
 } // namespace diomp::offload

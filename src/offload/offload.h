@@ -3,7 +3,6 @@
 // device or host memory of any two ranks. For the glossary see sides.h.
 #pragma once
 
-#include "config/settings.h"
 #include "offload/openmp.h"
 
 #include <atomic>
@@ -11,6 +10,9 @@
 #include <cstdint>
 #include <memory>
 
+namespace diomp {
+enum class device_path_set : unsigned;
+}
 namespace diomp::launch {
 struct job_info;
 }
@@ -46,9 +48,9 @@ class translator;
 class variables;
 
 struct options {
-    device_path_set paths = device_path_set::none; ///< allowed paths
-    std::size_t segment_bytes = 0;                 ///< of an accelerator; 0: chosen by device
-    std::size_t min_pin_bytes = 0;                 ///< see pinned_host
+    device_path_set paths{};       ///< allowed paths
+    std::size_t segment_bytes = 0; ///< of an accelerator; 0: chosen by device
+    std::size_t min_pin_bytes = 0; ///< see pinned_host
 };
 
 /// Owns the parts of this module, whose headers say what they do. Create before engine.start().
@@ -68,6 +70,8 @@ public:
     [[nodiscard]] device_segments &segments() { return *segments_; }
     [[nodiscard]] device_allocator &allocator() { return *allocator_; }
     [[nodiscard]] const alloc_directory &directory() const { return *directory_; }
+    /// alloc_directory::device_index_of.
+    [[nodiscard]] std::int32_t device_index_of(int device) const;
     [[nodiscard]] path_selector &paths() { return *paths_; }
     [[nodiscard]] offload::variables &variables() { return *variables_; }
     [[nodiscard]] stream_copies &copies() { return *copies_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/own_variables.h"
 
+#include "offload/device_segment.h"
 #include "offload/device_segments.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/variable_table.h"

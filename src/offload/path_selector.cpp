@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/path_selector.h"
 
+#include "config/settings.h"
+#include "messaging/engine.h"
+#include "offload/device_segment.h"
+#include "offload/internal/peer_segments.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/internal/segment_table.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>
 
 namespace diomp::offload {
+
+path_selector::path_selector(const segment_table &own, accelerators &devices,
+                             messaging::engine &engine, messaging::call_service &calls,
+                             device_path_set allowed, world_rank self)
+    : own_(own), engine_(engine), allowed_(allowed), self_(self),
+      peers_(std::make_unique<peer_segments>(own, devices, engine, calls)) {}
+
+path_selector::~path_selector() = default;
 
 result<selected_path> path_selector::select(world_rank rank, const remote_side &there,
                                             const device_ptr &here, transfer_extents bytes) {
@@ -34,7 +47,7 @@ result<selected_path> path_selector::select_for_peer(world_rank rank,
                                                      transfer_extents bytes) {
     if (there.offset && allows(allowed_, device_path_set::ipc) &&
         engine_.transport().direct_base(rank) != nullptr) {
-        auto opened = peers_.open(rank, there.device, *there.offset, bytes.remote, here.on);
+        auto opened = peers_->open(rank, there.device, *there.offset, bytes.remote, here.on);
         if (opened) {
             return selected_path{rma::path::ipc, opened.value().by, opened.value().address, {}};
         }
@@ -91,7 +104,7 @@ result<std::byte *> path_selector::address_for(world_rank owner, const remote_de
         if (!allows(allowed_, device_path_set::ipc)) {
             return no_access();
         }
-        auto opened = peers_.open(owner, there.device, *there.offset, nbytes, &by);
+        auto opened = peers_->open(owner, there.device, *there.offset, nbytes, &by);
         DIOMP_TRY(opened);
         return opened.value().by == &by ? result<std::byte *>(opened.value().address) : no_access();
     }
@@ -104,6 +117,12 @@ result<std::byte *> path_selector::address_for(world_rank owner, const remote_de
         return no_access();
     }
     return segment->base() + *there.offset;
+}
+
+result<peer_view> path_selector::open_all(world_rank owner, int device, const accelerator &by) {
+    return allows(allowed_, device_path_set::ipc)
+               ? peers_->open_all(owner, device, by)
+               : error(OMPX_ERR_UNSUPPORTED, "DIOMP_DEVICE_PATHS forbids it");
 }
 
 } // namespace diomp::offload

@@ -1,14 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "config/settings.h"
-#include "offload/internal/peer_segments.h"
+#include "base/result.h"
 #include "offload/sides.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 
+namespace diomp {
+enum class device_path_set : unsigned;
+}
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
+
 namespace diomp::offload {
+
+class accelerators;
+class peer_segments;
+struct peer_view;
+class segment_table;
 
 /// Bytes from the first to the last byte of a transfer on either side.
 struct transfer_extents {
@@ -31,9 +45,8 @@ struct selected_path {
 class path_selector {
 public:
     path_selector(const segment_table &own, accelerators &devices, messaging::engine &engine,
-                  messaging::call_service &calls, device_path_set allowed, world_rank self)
-        : own_(own), engine_(engine), allowed_(allowed), self_(self),
-          peers_(own, devices, engine, calls) {}
+                  messaging::call_service &calls, device_path_set allowed, world_rank self);
+    ~path_selector();
 
     /// Selects the path of a transfer with an accelerator on at least one side.
     result<selected_path> select(world_rank rank, const remote_side &there, const device_ptr &here,
@@ -45,11 +58,7 @@ public:
                                     std::size_t nbytes, const accelerator &by);
     /// All memory of a segment of another rank of this node, for kernels of `by`, an own device;
     /// see peer_segments::open_all.
-    result<peer_segments::view> open_all(world_rank owner, int device, const accelerator &by) {
-        return allows(allowed_, device_path_set::ipc)
-                   ? peers_.open_all(owner, device, by)
-                   : error(OMPX_ERR_UNSUPPORTED, "DIOMP_DEVICE_PATHS forbids it");
-    }
+    result<peer_view> open_all(world_rank owner, int device, const accelerator &by);
 
 private:
     /// For another rank's accelerator: a stream of this process if the memory can be opened here.
@@ -67,7 +76,7 @@ private:
     messaging::engine &engine_;
     device_path_set allowed_;
     world_rank self_;
-    peer_segments peers_;
+    std::unique_ptr<peer_segments> const peers_;
 };
 
 } // namespace diomp::offload

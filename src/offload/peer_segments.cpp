@@ -2,6 +2,8 @@
 #include "offload/internal/peer_segments.h"
 
 #include "base/log.h"
+#include "messaging/call.h"
+#include "offload/device_segment.h"
 #include "offload/internal/segment_memory.h"
 #include "transport/fd_exchange.h"
 
@@ -42,6 +44,12 @@ struct peer_segments::extent_header {
     std::uint32_t has_fd = 0;
     std::uint32_t unused = 0;
 };
+
+peer_segments::peer_segments(const segment_table &own, accelerators &devices,
+                             messaging::engine &engine, messaging::call_service &calls)
+    : own_(own), accelerators_(devices), calls_(calls),
+      share_handler_(engine.add_handler(
+          [this](const transport::message &incoming) { on_share_request(incoming); })) {}
 
 bool peer_segments::covers(const entry &of, std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const end = offset + nbytes;

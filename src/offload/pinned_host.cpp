@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/sizes.h"
+#include "memory/segment.h"
 
 #include <algorithm>
 #include <unistd.h>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/remote_variables.h"
 
+#include "messaging/call.h"
+#include "offload/alloc_directory.h"
+#include "offload/internal/own_variables.h"
+
 #include <fmt/core.h>
 
 #include <mutex>

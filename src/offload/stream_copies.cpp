@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/stream_copies.h"
 
+#include "messaging/engine.h"
 #include "offload/internal/chunks.h"
 
 #include <fmt/core.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "messaging/engine.h"
+#include "base/result.h"
 #include "offload/accelerators.h"
 #include "offload/internal/pinned_host.h"
 #include "rma/box.h"
@@ -15,6 +15,14 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+namespace diomp::memory {
+class segment;
+}
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::offload {
 

@@ -2,8 +2,12 @@
 #include "offload/translator.h"
 
 #include "base/per_thread.h"
+#include "memory/memory.h"
+#include "offload/alloc_directory.h"
+#include "offload/device_segment.h"
 #include "offload/device_segments.h"
-#include "offload/internal/alloc_directory.h"
+#include "offload/internal/own_variables.h"
+#include "offload/internal/remote_variables.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/variables.h"
 

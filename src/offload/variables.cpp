@@ -2,6 +2,13 @@
 #include "offload/variables.h"
 
 #include "base/log.h"
+#include "memory/directory.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
+#include "offload/alloc_directory.h"
+#include "offload/internal/own_variables.h"
+#include "offload/internal/remote_variables.h"
+#include "offload/internal/service_queue.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -85,15 +92,28 @@ void exposed_variables::revoke_all() {
     on_accelerators_.clear();
 }
 
+struct variables::pending_request {
+    world_rank requester;
+    variable_request request;
+};
+
 variables::variables(const openmp_devices &openmp, device_segments &segments,
                      alloc_directory &directory, memory::directory &registered,
                      const memory::segment &host, messaging::engine &engine,
                      messaging::call_service &calls)
-    : directory_(directory), calls_(calls), own_(openmp, segments, host), exposed_(registered),
+    : directory_(directory), calls_(calls),
+      own_(std::make_unique<own_variables>(openmp, segments, host)), exposed_(registered),
       request_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_request(incoming); })),
-      remote_(request_handler_, directory, calls),
-      pending_("diomp-variables", false, [this] { serve(); }) {}
+      remote_(std::make_unique<remote_variables>(request_handler_, directory, calls)),
+      pending_(std::make_unique<service_queue<pending_request>>("diomp-variables", false,
+                                                                [this] { serve(); })) {}
+
+variables::~variables() = default;
+
+void variables::open() { pending_->open(); }
+
+void variables::stop() { pending_->stop(); }
 
 void variables::close() {
     std::lock_guard const guard(reply_mutex_);
@@ -104,12 +124,12 @@ void variables::close() {
 void variables::on_request(const transport::message &incoming) {
     pending_request added{incoming.source, {}};
     std::memcpy(&added.request, incoming.payload.data(), sizeof(added.request));
-    pending_.push(added);
+    pending_->push(added);
 }
 
 void variables::serve() {
     std::optional<pending_request> next;
-    while (pending_.next(next)) {
+    while (pending_->next(next)) {
         std::lock_guard const guard(reply_mutex_);
         calls_.reply(next->requester, next->request.header.id, make_reply(next->request));
     }
@@ -121,13 +141,13 @@ variable_reply variables::make_reply(const variable_request &request) {
         reply.how = outcome::closed;
         return reply;
     }
-    auto const own = own_.find(request.what, request.name);
+    auto const own = own_->find(request.what, request.name);
     if (!own) {
         return reply;
     }
     reply.nbytes = own->nbytes;
     reply.device = directory_.resolve_device(request.device, request.device_index);
-    auto const copy = own_.locate_copy(*own, reply.device);
+    auto const copy = own_->locate_copy(*own, reply.device);
     if (!copy) {
         log(log_level::info, "{} on device {}, requested by another rank: {}", own->name,
             reply.device, copy.failure().message());

@@ -1,20 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "memory/directory.h"
-#include "offload/internal/own_variables.h"
-#include "offload/internal/remote_variables.h"
-#include "offload/internal/service_queue.h"
+#include "base/result.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
 
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
+
+namespace diomp::memory {
+class directory;
+class segment;
+} // namespace diomp::memory
+
 namespace diomp::offload {
+
+class alloc_directory;
+class device_segments;
+class openmp_devices;
+class own_variables;
+class remote_variables;
+template <typename Request>
+class service_queue;
+struct device_ptr;
+struct variable;
+struct variable_reply;
+struct variable_request;
 
 /// Own copies of variables that other ranks may access. Copies on host devices are registered
 /// (memory/directory.h); those on accelerators are copied by their owner, which checks requests
@@ -51,24 +72,22 @@ public:
     variables(const openmp_devices &openmp, device_segments &segments, alloc_directory &directory,
               memory::directory &registered, const memory::segment &host, messaging::engine &engine,
               messaging::call_service &calls);
+    ~variables();
 
-    [[nodiscard]] own_variables &own() { return own_; }
-    [[nodiscard]] remote_variables &remote() { return remote_; }
+    [[nodiscard]] own_variables &own() { return *own_; }
+    [[nodiscard]] remote_variables &remote() { return *remote_; }
     [[nodiscard]] const exposed_variables &exposed() const { return exposed_; }
 
     /// Starts answering requests; call when the program has registered its images.
-    void open() { pending_.open(); }
+    void open();
     /// Revokes other ranks' access to the copies, before they are destroyed. Waits for the request
     /// that is being answered.
     void close();
     /// Ends the thread. Later requests stay without a reply.
-    void stop() { pending_.stop(); }
+    void stop();
 
 private:
-    struct pending_request {
-        world_rank requester;
-        variable_request request;
-    };
+    struct pending_request;
 
     void on_request(const transport::message &incoming);
     void serve(); ///< runs in the thread
@@ -76,13 +95,14 @@ private:
 
     const alloc_directory &directory_;
     messaging::call_service &calls_;
-    own_variables own_;
+    std::unique_ptr<own_variables> const own_;
     exposed_variables exposed_;
     transport::handler_id request_handler_;
-    remote_variables remote_;
+    std::unique_ptr<remote_variables> const remote_;
     std::mutex reply_mutex_; ///< held while a request is answered; guards changes of exposed_
     bool is_closed_ = false; ///< guarded by reply_mutex_
-    service_queue<pending_request> pending_; ///< last: its thread uses the members above
+    /// Last: its thread uses the members above.
+    std::unique_ptr<service_queue<pending_request>> const pending_;
 };
 
 } // namespace diomp::offload

@@ -3,6 +3,9 @@
 
 #include "memory/memory.h"
 #include "rma/internal/apply_atomic.h"
+#include "rma/internal/native_atomics.h"
+#include "rma/internal/remote_transfers.h"
+#include "rma/internal/target_requests.h"
 
 #include <fmt/core.h>
 
@@ -30,6 +33,17 @@ target_request make_request(request_kind what, const memory::location &target, c
 
 } // namespace
 
+atomics::atomics(world_rank self, memory::address_space &space, messaging::engine &engine,
+                 target_requests &requests, remote_transfers &remote)
+    : space_(space), engine_(engine), requests_(requests), remote_(remote),
+      native_(std::make_unique<native_atomics>(self, engine)) {}
+
+atomics::~atomics() = default;
+
+bool atomics::completes_here(const memory::location &target) const {
+    return target.direct != nullptr || native_->apply_to(target);
+}
+
 result<memory::location> atomics::locate(world_rank peer, void *target, std::size_t size) {
     if (reinterpret_cast<std::uintptr_t>(target) % size != 0) {
         return error(
@@ -43,8 +57,8 @@ result<memory::location> atomics::locate(world_rank peer, void *target, std::siz
 
 status atomics::fetch_here(world_rank peer, const memory::location &target, const void *operand,
                            void *result, ompx_type_t type, ompx_op_t op, std::size_t size) {
-    if (native_.apply_to(target)) {
-        return native_.fetch(peer, target, operand, result, type, op, size);
+    if (native_->apply_to(target)) {
+        return native_->fetch(peer, target, operand, result, type, op, size);
     }
     apply_atomic(target.direct, operand, result, type, op);
     engine_.wake_for_store(peer);
@@ -54,8 +68,8 @@ status atomics::fetch_here(world_rank peer, const memory::location &target, cons
 status atomics::compare_swap_here(world_rank peer, const memory::location &target,
                                   const void *expected, const void *desired, void *result,
                                   ompx_type_t type, std::size_t size) {
-    if (native_.apply_to(target)) {
-        return native_.compare_swap(peer, target, expected, desired, result, size);
+    if (native_->apply_to(target)) {
+        return native_->compare_swap(peer, target, expected, desired, result, size);
     }
     apply_compare_swap(target.direct, expected, desired, result, type);
     engine_.wake_for_store(peer);
@@ -165,7 +179,7 @@ status atomics::finish_native(world_rank peer, const memory::location &target, c
         return {};
     }
     *event = nullptr;
-    return result == nullptr && native_.apply_to(target) && remote_.is_remote(peer)
+    return result == nullptr && native_->apply_to(target) && remote_.is_remote(peer)
                ? remote_.flush(peer)
                : status{};
 }

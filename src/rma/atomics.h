@@ -4,19 +4,33 @@
 #pragma once
 
 #include "diomp/types.h"
-#include "rma/internal/native_atomics.h"
-#include "rma/internal/remote_transfers.h"
-#include "rma/internal/target_requests.h"
+#include "memory/location.h"
+#include "rma/path.h"
+
+#include <cstddef>
+#include <memory>
+
+namespace diomp::memory {
+class address_space;
+}
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::rma {
+
+class native_atomics;
+class remote_transfers;
+struct target_request;
+class target_requests;
 
 /// Any thread. `result` may be null: then the call need not wait for the peer.
 class atomics {
 public:
     atomics(world_rank self, memory::address_space &space, messaging::engine &engine,
-            target_requests &requests, remote_transfers &remote)
-        : space_(space), engine_(engine), requests_(requests), remote_(remote),
-          native_(self, engine) {}
+            target_requests &requests, remote_transfers &remote);
+    ~atomics();
 
     status fetch(world_rank peer, void *target, const void *operand, void *result, ompx_type_t type,
                  ompx_op_t op);
@@ -34,13 +48,11 @@ public:
 
     /// Also checks the alignment.
     result<memory::location> locate(world_rank peer, void *target, std::size_t size);
-    [[nodiscard]] native_atomics &native() { return native_; }
+    [[nodiscard]] native_atomics &native() { return *native_; }
 
 private:
     /// Whether the calling thread completes operations on this target in the call.
-    [[nodiscard]] bool completes_here(const memory::location &target) const {
-        return target.direct != nullptr || native_.apply_to(target);
-    }
+    [[nodiscard]] bool completes_here(const memory::location &target) const;
     /// For targets of which completes_here() is true.
     status fetch_here(world_rank peer, const memory::location &target, const void *operand,
                       void *result, ompx_type_t type, ompx_op_t op, std::size_t size);
@@ -57,7 +69,7 @@ private:
     messaging::engine &engine_;
     target_requests &requests_;
     remote_transfers &remote_;
-    native_atomics native_;
+    std::unique_ptr<native_atomics> const native_;
 };
 
 } // namespace diomp::rma

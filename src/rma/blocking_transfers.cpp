@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/blocking_transfers.h"
 
+#include "rma/internal/registered_transfers.h"
+#include "rma/internal/remote_transfers.h"
+
 #include <array>
 
 namespace diomp::rma {

@@ -3,20 +3,23 @@
 // the calling core, the network, cross-memory attach or messages.
 #pragma once
 
+#include "base/result.h"
+#include "memory/location.h"
 #include "rma/copy.h"
-#include "rma/internal/registered_transfers.h"
-#include "rma/internal/remote_transfers.h"
+#include "rma/path.h"
 
 namespace diomp::rma {
+
+class registered_transfers;
+class remote_transfers;
 
 /// Any thread.
 class blocking_transfers {
 public:
-    blocking_transfers(world_rank self, std::size_t stream_threshold_bytes, memory::segment &own,
-                       messaging::engine &engine, target_requests &requests,
-                       remote_transfers &remote)
+    blocking_transfers(world_rank self, std::size_t stream_threshold_bytes,
+                       remote_transfers &remote, registered_transfers &registered)
         : self_(self), stream_threshold_bytes_(stream_threshold_bytes), remote_(remote),
-          registered_(self, own, engine, requests) {}
+          registered_(registered) {}
 
     /// A put blocks until `local`, which it does not change, may be reused.
     result<path> move_at(direction dir, world_rank peer, const memory::location &location,
@@ -45,7 +48,7 @@ private:
     world_rank self_;
     std::size_t stream_threshold_bytes_;
     remote_transfers &remote_;
-    registered_transfers registered_;
+    registered_transfers &registered_;
 };
 
 } // namespace diomp::rma

@@ -2,6 +2,9 @@
 #include "rma/box_transfers.h"
 
 #include "memory/memory.h"
+#include "messaging/pooled_completion.h"
+#include "rma/blocking_transfers.h"
+#include "rma/internal/remote_transfers.h"
 
 #include <algorithm>
 #include <limits>

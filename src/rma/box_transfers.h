@@ -2,11 +2,20 @@
 // Transfers of boxes and sections: run by run, or all rows in one operation of the conduit.
 #pragma once
 
-#include "rma/blocking_transfers.h"
+#include "memory/location.h"
+#include "rma/box.h"
+#include "rma/path.h"
 
 #include <span>
 
+namespace diomp::memory {
+class address_space;
+}
+
 namespace diomp::rma {
+
+class blocking_transfers;
+class remote_transfers;
 
 /// Any thread. Puts block until the source may be reused, gets until the data has arrived.
 class box_transfers {

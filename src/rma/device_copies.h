@@ -3,10 +3,15 @@
 // (DiOMP-Offloading 2025, hybrid polling).
 #pragma once
 
-#include "messaging/engine.h"
+#include "base/result.h"
 
 #include <atomic>
 #include <functional>
+#include <utility>
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::rma {
 
@@ -24,21 +29,11 @@ public:
     void enable() { enabled_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
     /// Waits until no device copy is in flight.
-    status wait() {
-        result<bool> idle = true;
-        if (enabled()) {
-            DIOMP_TRY(engine_.wait_for_network(
-                [&] {
-                    idle = is_idle_();
-                    return !idle || idle.value();
-                },
-                [] { return std::string("waiting for device copies"); }));
-        }
-        DIOMP_TRY(idle);
-        return {};
-    }
+    status wait() { return enabled() ? wait_until_idle() : status{}; }
 
 private:
+    status wait_until_idle();
+
     messaging::engine &engine_;
     idle_query is_idle_;
     std::atomic<bool> enabled_{false};

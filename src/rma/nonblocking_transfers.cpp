@@ -2,6 +2,9 @@
 #include "rma/nonblocking_transfers.h"
 
 #include "memory/memory.h"
+#include "rma/blocking_transfers.h"
+#include "rma/box.h"
+#include "rma/internal/remote_transfers.h"
 
 #include <fmt/core.h>
 
@@ -227,5 +230,7 @@ nonblocking_transfers::wait_for_local_completion(std::span<const local_completio
                 "waiting for this rank's transfers from or to memory that is being freed");
         });
 }
+
+status nonblocking_transfers::wait_for_implicit() { return implicit_.wait(engine_); }
 
 } // namespace diomp::rma

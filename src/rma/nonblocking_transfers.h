@@ -4,21 +4,28 @@
 #pragma once
 
 #include "diomp/types.h"
-#include "rma/blocking_transfers.h"
 #include "rma/event.h"
 #include "rma/internal/implicit_ops.h"
+#include "rma/options.h"
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
 
+namespace diomp::memory {
+class address_space;
+}
+
+namespace diomp::messaging {
+class engine;
+}
+
 namespace diomp::rma {
 
-/// Called for a transfer that outlived its call, when this rank finds it complete. Called by any
-/// polling thread; must not block.
-using transfer_observer = std::function<void(direction dir, world_rank peer, std::size_t nbytes,
-                                             std::chrono::steady_clock::time_point begin)>;
+class blocking_transfers;
+class box_walk;
+class remote_transfers;
 
 /// Called once with the outcome, in the call that took it or later by a polling thread.
 using continuation = std::function<void(status)>;
@@ -66,7 +73,7 @@ public:
         return move_then(direction::get, peer, remote, local, nbytes, std::move(then));
     }
     /// Waits for the implicit transfers that began before this call.
-    status wait_for_implicit() { return implicit_.wait(engine_); }
+    status wait_for_implicit();
 
 private:
     result<path> start(direction dir, world_rank peer, const void *remote, void *local,

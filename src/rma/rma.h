@@ -8,30 +8,45 @@
 // continuation: a function called after completion of a transfer, by a polling thread.
 #pragma once
 
-#include "rma/atomics.h"
-#include "rma/blocking_transfers.h"
-#include "rma/box_transfers.h"
-#include "rma/device_copies.h"
-#include "rma/nonblocking_transfers.h"
-#include "rma/signals.h"
+#include "base/result.h"
+#include "diomp/types.h"
+#include "rma/path.h"
+#include "transport/types.h"
 
+#include <cstddef>
+#include <memory>
 #include <span>
+
+namespace diomp::memory {
+class address_space;
+class directory;
+class segment;
+} // namespace diomp::memory
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 namespace diomp::rma {
 
-struct options {
-    world_rank self;
-    int num_ranks = 1;
-    std::size_t stream_threshold_bytes = auto_threshold;
-    transfer_observer on_transfer_complete; ///< for the trace; empty: no trace
-};
+class atomics;
+class blocking_transfers;
+struct box;
+class box_transfers;
+class device_copies;
+class nonblocking_transfers;
+struct options;
+class signals;
 
-/// Owns all kinds of transfers of a rank, and completes them. Any thread. Create before
+/// Owns all kinds of transfers of a rank, and completes them; each kind has a header of its own,
+/// which its callers include. Any thread. Create before
 /// engine.start(). Ranks are valid, pointers not null unless nbytes is 0.
 class transfers {
 public:
     transfers(memory::address_space &space, memory::segment &own, memory::directory &directory,
               messaging::engine &engine, messaging::call_service &calls, const options &options);
+    ~transfers();
 
     /// Put blocks until the source may be reused, get until the data has arrived. Both return the
     /// path taken.
@@ -58,9 +73,7 @@ public:
     status fence();
     status fence(std::span<const world_rank> peers);
     /// Whether a fence only has to order memory: no rank is remote, and there are no device copies.
-    [[nodiscard]] bool all_direct() const {
-        return !remote_.has_peers() && !device_copies_.enabled();
-    }
+    [[nodiscard]] bool all_direct() const;
     /// A barrier includes a fence, made first, since other ranks continue once this rank has
     /// arrived. Transfers between mapped segments are ordered by the barrier itself.
     status fence_before_barrier() { return all_direct() ? status{} : fence(); }
@@ -71,18 +84,17 @@ private:
     result<path> move(direction dir, world_rank peer, const void *remote, void *local,
                       std::size_t nbytes);
 
+    struct parts;
+
     memory::address_space &space_;
     messaging::engine &engine_;
-    // Handlers have the numbers of their construction, in this order on all ranks.
-    target_requests requests_;
-    rma::signals signals_;
-    acknowledgements acks_;
-    remote_transfers remote_;
-    blocking_transfers blocking_;
-    box_transfers boxes_;
-    nonblocking_transfers nonblocking_;
-    rma::atomics atomics_;
-    rma::device_copies device_copies_;
+    std::unique_ptr<parts> const parts_;
+    blocking_transfers &blocking_;
+    box_transfers &boxes_;
+    nonblocking_transfers &nonblocking_;
+    rma::atomics &atomics_;
+    rma::signals &signals_;
+    rma::device_copies &device_copies_;
 };
 
 } // namespace diomp::rma

@@ -2,7 +2,12 @@
 #include "rma/signals.h"
 
 #include "memory/memory.h"
+#include "rma/atomics.h"
+#include "rma/blocking_transfers.h"
+#include "rma/internal/acknowledgements.h"
 #include "rma/internal/apply_atomic.h"
+#include "rma/internal/native_atomics.h"
+#include "rma/internal/remote_transfers.h"
 
 #include <algorithm>
 #include <cstring>

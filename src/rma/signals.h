@@ -6,11 +6,30 @@
 // acknowledgement.
 #pragma once
 
+#include "base/result.h"
 #include "diomp/types.h"
-#include "rma/atomics.h"
-#include "rma/blocking_transfers.h"
+#include "memory/location.h"
+#include "rma/path.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace diomp::memory {
+class address_space;
+class directory;
+class segment;
+} // namespace diomp::memory
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::rma {
+
+class acknowledgements;
+class atomics;
+class blocking_transfers;
+class remote_transfers;
 
 /// Any thread. Create before engine.start().
 class signals {

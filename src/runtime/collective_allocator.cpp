@@ -2,11 +2,16 @@
 #include "runtime/collective_allocator.h"
 
 #include "base/sizes.h"
-#include "coll/collective.h"
+#include "group/group.h"
 #include "group/registry.h"
+#include "memory/memory.h"
 #include "offload/device_allocator.h"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
 #include "offload/offload.h"
 #include "rma/rma.h"
+#include "sync/call_signature.h"
+#include "transport/arena.h"
 
 #include <fmt/core.h>
 
@@ -160,7 +165,7 @@ result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kin
     std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
     auto taken = devices_.allocator().allocate_kind(device, kind, nbytes, number);
     if (kind != OMPX_MEM_LOCAL) {
-        int const local_index = devices_.directory().device_index_of(device);
+        int const local_index = devices_.device_index_of(device);
         auto call = asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device,
                                               local_index, 0)
                                : signature_of(sync::operation::target_alloc_symmetric, device,
@@ -210,9 +215,9 @@ status collective_allocator::free_on_device(int device, void *ptr) {
         DIOMP_TRY(transfers_.fence());
         // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
         auto const call_lock = groups_.world().lock_calls();
-        DIOMP_TRY(groups_.world().arrive_and_wait(signature_of(
-            sync::operation::target_free, device, devices_.directory().device_index_of(device),
-            found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
+        DIOMP_TRY(groups_.world().arrive_and_wait(
+            signature_of(sync::operation::target_free, device, devices_.device_index_of(device),
+                         found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
     return devices_.allocator().deallocate(*segment.value(), found->offset);
 }

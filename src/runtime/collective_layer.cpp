@@ -6,6 +6,7 @@
 #include "config/settings.h"
 #include "device/numa.h"
 #include "device_coll/device_collectives.h"
+#include "group/group.h"
 #include "group/registry.h"
 #include "group/segment_workspace.h"
 #include "launch/launch.h"

@@ -9,6 +9,8 @@
 #include "runtime/internal/preregistered_devices.h"
 #include "runtime/rank_devices.h"
 #include "stacks/stacks.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 #include "transport/create.h"
 
 #include <fmt/format.h>
@@ -162,5 +164,7 @@ void job_connection::give_up(int failure, int code, std::string_view message) no
         launcher_->abort(code, message);
     }
 }
+
+const std::string &job_connection::conduit_name() const { return conduit_->name(); }
 
 } // namespace diomp::runtime

@@ -40,6 +40,8 @@ public:
     [[nodiscard]] transport::arena &arena() { return *arena_; }
     [[nodiscard]] offload::preregistered_segments &preregistered() { return *preregistered_; }
     [[nodiscard]] transport::conduit &transport() { return *conduit_; }
+    /// The names of the node transport and the network: "shm+tcp".
+    [[nodiscard]] const std::string &conduit_name() const;
     [[nodiscard]] messaging::engine &engine() { return *engine_; }
     [[nodiscard]] messaging::call_service &calls() { return *calls_; }
     /// More ranks than cores: ranks share cores, so every wait costs a context switch.

@@ -2,7 +2,6 @@
 #include "runtime/runtime.h"
 
 #include "base/log.h"
-#include "base/sizes.h"
 #include "coll/collective.h"
 #include "device_coll/device_collectives.h"
 #include "group/registry.h"
@@ -11,11 +10,11 @@
 #include "memory/segment.h"
 #include "messaging/engine.h"
 #include "offload/offload.h"
+#include "rma/options.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
 #include "sync/lock.h"
 #include "transport/arena.h"
-#include "transport/conduit.h"
 
 #include <fmt/format.h>
 
@@ -75,10 +74,9 @@ status runtime::build() {
     engine.start();
     DIOMP_TRY(collectives_.create_world(connection_));
     log(log_level::info,
-        "rank {} of {} on {}: conduit {}, segment {} at {}, up to {} polls before yielding",
-        info.rank.value(), info.size, info.host, connection_.transport().name(),
-        format_size(segment_->size_bytes()), fmt::ptr(segment_->base()),
-        engine.options().spin_count);
+        "rank {} of {} on {}: conduit {}, segment {} MiB at {}, up to {} polls before yielding",
+        info.rank.value(), info.size, info.host, connection_.conduit_name(),
+        segment_->size_bytes() >> 20, fmt::ptr(segment_->base()), engine.options().spin_count);
     return {};
 }
 

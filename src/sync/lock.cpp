@@ -2,6 +2,8 @@
 #include "sync/lock.h"
 
 #include "memory/layout.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>

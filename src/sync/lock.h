@@ -7,8 +7,11 @@
 #pragma once
 
 #include "base/biased_mutex.h"
-#include "messaging/call.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "messaging/request.h"
 #include "sync/internal/lock_word.h"
+#include "transport/types.h"
 
 #include <array>
 #include <deque>
@@ -16,6 +19,11 @@
 #include <optional>
 #include <thread>
 #include <vector>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 namespace diomp::sync {
 

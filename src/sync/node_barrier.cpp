@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/sanitizer.h"
+#include "messaging/engine.h"
 
 #include <algorithm>
 #include <bit>
@@ -100,6 +101,12 @@ status node_barrier::arrive(const call_signature &call, const round_payload &pay
     DIOMP_TRY(begin_round(call, payload, inline_data, true));
     wake_sleepers();
     return detector_.take();
+}
+
+void node_barrier::wake_sleepers() {
+    if (engine_.needs_wake()) [[unlikely]] {
+        wake_members();
+    }
 }
 
 void node_barrier::wake_members() {

@@ -22,13 +22,18 @@
 // own area: two steps, 2 (n - 1) lines.
 #pragma once
 
-#include "messaging/engine.h"
+#include "base/ids.h"
+#include "base/result.h"
 #include "sync/internal/barrier_area.h"
 #include "sync/internal/mismatch_detector.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::sync {
 
@@ -108,11 +113,7 @@ private:
     status begin_round(const call_signature &call, const round_payload &payload,
                        std::span<const std::byte> inline_data, bool is_arrive_only);
     /// Call after a store that members may wait for.
-    void wake_sleepers() {
-        if (engine_.needs_wake()) [[unlikely]] {
-            wake_members();
-        }
-    }
+    void wake_sleepers();
     void wake_members();
     status poll_all_arrived();
     /// Waits for the end of this member's last full round.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/create.h"
 
+#include "launch/launch.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 #include "transport/gasnet/gasnet.h"
 #include "transport/gaspi/gaspi.h"
 #include "transport/registration.h"

@@ -63,7 +63,7 @@ std::vector<int> driven_devices();
 bool is_remote_device(int device);
 /// OpenMP's default device in the calling task; without OpenMP -1, the host.
 int default_device();
-/// Connects libomptarget and the runtime; in target.cpp.
+/// Connects libomptarget and the runtime; in offload_table.cpp.
 void publish_devices(runtime::runtime &running);
 /// Call after the program's constructors: other ranks may look up variables in its images.
 void on_images_registered();
@@ -72,6 +72,8 @@ void on_images_registered();
 void bind_devices();
 /// Invalidates the cached translations of transfers between devices.
 void invalidate_translations();
+/// The epoch of these translations; see segment_table::attach.
+std::atomic<std::uint64_t> &translation_epoch();
 /// Call before the runtime ends: waits for libomptarget's active calls and rejects later ones.
 void close_devices();
 

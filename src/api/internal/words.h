@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/internal/state.h"
+#include "messaging/engine.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"
 

@@ -16,27 +16,31 @@
 
 namespace diomp::secure {
 
+/// Outcome of an attempt.
+enum class attempt_outcome : std::uint8_t {
+    proven,
+    unreachable, ///< no process listens there, or there is no response in time
+    /// the peer has closed the connection during the handshake, possibly because it had too
+    /// many; the same address may be tried again
+    closed,
+    refused, ///< the peer is not authenticated, or has refused this process
+};
+
+struct attempt_result {
+    std::uint64_t tag = 0;
+    attempt_outcome how{};
+    unique_fd socket;                   ///< set if proven: non-blocking
+    std::optional<session_keys> proven; ///< set if proven
+    std::string why;                    ///< reason, if not proven
+};
+
 /// Not thread-safe.
 class opening_connections {
 public:
     using clock = std::chrono::steady_clock;
 
-    /// Outcome of an attempt.
-    enum class outcome : std::uint8_t {
-        proven,
-        unreachable, ///< no process listens there, or there is no response in time
-        /// the peer has closed the connection during the handshake, possibly because it had too
-        /// many; the same address may be tried again
-        closed,
-        refused, ///< the peer is not authenticated, or has refused this process
-    };
-    struct attempt_result {
-        std::uint64_t tag = 0;
-        outcome how{};
-        unique_fd socket;                   ///< set if proven: non-blocking
-        std::optional<session_keys> proven; ///< set if proven
-        std::string why;                    ///< reason, if not proven
-    };
+    using outcome = attempt_outcome;
+    using attempt_result = secure::attempt_result;
 
     static result<opening_connections> create();
 

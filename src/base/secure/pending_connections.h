@@ -45,6 +45,11 @@ private:
     rate_limiter limiter_;
 };
 
+struct proven_connection {
+    unique_fd socket; ///< non-blocking
+    session_keys proven;
+};
+
 /// Not thread-safe.
 class pending_connections {
 public:
@@ -52,10 +57,7 @@ public:
     /// Creates the responder's side of a new connection's handshake.
     using handshake_maker = std::function<handshake()>;
 
-    struct proven_connection {
-        unique_fd socket; ///< non-blocking
-        session_keys proven;
-    };
+    using proven_connection = secure::proven_connection;
 
     /// `listener` is non-blocking. `report` is called with a limited number of sentences about
     /// refused connections.

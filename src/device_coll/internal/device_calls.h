@@ -13,7 +13,6 @@
 #include "device_coll/device_collectives.h"
 #include "device_coll/internal/direct_collectives.h"
 #include "device_coll/internal/endpoint_calls.h"
-#include "device_coll/internal/node_collectives.h"
 #include "device_coll/internal/vendor_choice.h"
 #include "group/group.h"
 #include "offload/accelerators.h"
@@ -35,12 +34,15 @@ class segment_table;
 
 namespace diomp::device_coll {
 
+class node_collectives;
+
 /// Any thread.
 class device_calls {
 public:
     /// The arguments must outlive this object.
     device_calls(coll::collectives &collectives, offload::devices &devices,
                  messaging::engine &engine, group::group_registry &groups, options chosen);
+    ~device_calls();
 
     // As device_collectives, which forwards to these.
     status run(group::group &members, const coll::request &args, int device);
@@ -112,6 +114,8 @@ private:
                                       std::size_t from_bytes);
     /// Through host memory.
     status run_through_host(group::group &members, checked_call &call);
+    /// Waits for a call in the vendor's library; serves messages meanwhile.
+    status wait_for_library(function_ref<bool()> is_over, function_ref<std::string()> describe);
     status run_in_vendor_library(group::group &members, const checked_call &call,
                                  device_coll::vendor::vendor_group &communicators);
 
@@ -133,7 +137,7 @@ private:
     messaging::engine &engine_;
     vendor_choice vendors_;
     direct_collectives direct_;
-    node_collectives node_collectives_;
+    std::unique_ptr<node_collectives> const node_collectives_;
     /// Calls of all groups that may run in a vendor's library. Calls on one device must be made in
     /// the same order on all ranks, and the program's order is the only one that all ranks share.
     /// Lock order: this queue before a group's call lock.

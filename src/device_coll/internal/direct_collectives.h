@@ -8,9 +8,8 @@
 // calls with several phases have one at the end of each phase.
 #pragma once
 
+#include "base/result.h"
 #include "coll/collective.h"
-#include "device_coll/internal/buffer_info.h"
-#include "device_coll/internal/device_scratch.h"
 #include "offload/accelerators.h"
 
 #include <cstddef>
@@ -18,16 +17,25 @@
 #include <span>
 #include <vector>
 
+namespace diomp::group {
+class group;
+}
+
 namespace diomp::offload {
 class devices;
 }
 
 namespace diomp::device_coll {
 
+struct buffer_info;
+class call_info;
+class device_scratch;
+
 /// Any thread; the caller holds the group's call lock.
 class direct_collectives {
 public:
-    explicit direct_collectives(offload::devices &devices) : devices_(devices) {}
+    explicit direct_collectives(offload::devices &devices);
+    ~direct_collectives();
 
     /// Buffers of one own endpoint, on its device.
     struct buffers {
@@ -56,9 +64,7 @@ public:
     /// Whether run() can use the buffers and the device of own endpoint number `own_index`. Local;
     /// any group.
     bool is_eligible(const group::group &members, const coll::request &args, std::size_t own_index,
-                     const buffers &own) const {
-        return describe(members, args, own_index, own).is_eligible != 0;
-    }
+                     const buffers &own) const;
 
 private:
     buffer_info describe(const group::group &members, const coll::request &args,
@@ -83,7 +89,7 @@ private:
                      const std::vector<own_plan> &plans, std::size_t phase);
 
     offload::devices &devices_;
-    device_scratch scratch_;
+    std::unique_ptr<device_scratch> const scratch_;
 };
 
 } // namespace diomp::device_coll

@@ -14,7 +14,6 @@
 #include "base/function_ref.h"
 #include "coll/collective.h"
 #include "device_coll/internal/direct_collectives.h"
-#include "diomp.h"
 
 #include <cstddef>
 #include <span>
@@ -44,25 +43,7 @@ public:
                         std::span<const buffers> own);
 
 private:
-    /// A call and the subgroups of its group.
-    struct call {
-        group::group &members;
-        const coll::request &args;
-        std::span<const buffers> own;
-        group::group &intra_node;
-        group::group *inter_node; ///< null: the caller is not a leader
-
-        [[nodiscard]] std::size_t own_node() const { return members.layout().own_node; }
-        [[nodiscard]] std::size_t node_of(std::size_t member) const {
-            return members.layout().node(members.endpoints()[member].member);
-        }
-        [[nodiscard]] std::size_t block_bytes() const {
-            return args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type));
-        }
-        [[nodiscard]] std::vector<std::size_t> members_of(std::size_t node) const; ///< ascending
-        /// A call on the node's members that uses the buffers as this one does.
-        [[nodiscard]] coll::request intra_node_form() const;
-    };
+    struct call;
 
     /// Agrees whether the members of all nodes can run the call; the first call of a group probes.
     result<outcome> agree_on_path(const call &of);

@@ -9,10 +9,9 @@
 // to call.
 #pragma once
 
+#include "base/result.h"
 #include "coll/collective.h"
 #include "device_coll/device_collectives.h"
-#include "device_coll/vendor/vendor_group.h"
-#include "group/registry.h"
 #include "offload/accelerators.h"
 
 #include <atomic>
@@ -24,6 +23,16 @@
 #include <string>
 #include <vector>
 
+namespace diomp::device_coll::vendor {
+class vendor_group;
+class vendor_library;
+} // namespace diomp::device_coll::vendor
+
+namespace diomp::group {
+class group;
+class group_registry;
+} // namespace diomp::group
+
 namespace diomp::offload {
 class devices;
 }
@@ -34,9 +43,8 @@ namespace diomp::device_coll {
 class vendor_choice {
 public:
     vendor_choice(coll::collectives &collectives, offload::devices &devices,
-                  group::group_registry &groups, options chosen)
-        : collectives_(collectives), devices_(devices), groups_(groups),
-          options_(std::move(chosen)) {}
+                  group::group_registry &groups, options chosen);
+    ~vendor_choice();
 
     /// Whether calls on the group may run in a vendor's library: this rank has GPUs in it, and the
     /// user has not disabled libraries. Constant for a group.
@@ -69,21 +77,8 @@ public:
     void forget(const group::group &members);
 
 private:
-    struct decision {
-        std::shared_ptr<device_coll::vendor::vendor_library> library;
-        std::unique_ptr<device_coll::vendor::vendor_group> communicators;
-        std::size_t direct_from_bytes = paths::never;
-        std::size_t reduce_from_bytes = paths::never;
-
-        [[nodiscard]] paths found() const {
-            return {communicators.get(), direct_from_bytes, reduce_from_bytes};
-        }
-    };
-    /// Results of a group that have been computed so far.
-    struct group_state {
-        std::optional<bool> may_use_library;
-        std::optional<decision> made;
-    };
+    struct decision;
+    struct group_state; ///< results of a group that have been computed so far
     struct own_endpoint {
         const offload::accelerator *on = nullptr; ///< null: a host device
         std::size_t index = 0;
@@ -91,6 +86,7 @@ private:
 
     std::shared_ptr<device_coll::vendor::vendor_library> load(offload::vendor of);
     std::vector<own_endpoint> find_own_endpoints(const group::group &members);
+    group_state &state_of(const group::group &members); ///< under mutex_
     /// This thread's results for its last group.
     struct thread_cache;
     thread_cache &thread_cache_of(const group::group &members) const;
@@ -119,7 +115,7 @@ private:
     options const options_;
     std::atomic<std::uint64_t> version_{1}; ///< see version()
     std::mutex mutex_;                      ///< leaf lock; guards the members below
-    std::map<const group::group *, group_state> known_;
+    std::map<const group::group *, std::unique_ptr<group_state>> known_;
     std::map<offload::vendor, std::shared_ptr<device_coll::vendor::vendor_library>> libraries_;
 };
 

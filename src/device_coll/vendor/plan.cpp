@@ -2,7 +2,7 @@
 #include "device_coll/vendor/plan.h"
 
 #include "coll/block_table.h"
-#include "diomp.h"
+#include "diomp/atomic.h"
 
 #include <fmt/core.h>
 

@@ -11,7 +11,8 @@
 // the other call leaders, and publish_result; the other members do wait_for_result.
 #pragma once
 
-#include "group/internal/deadlock_probe.h"
+#include "group/internal/stage_memory.h"
+#include "sync/node_barrier.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,6 +21,10 @@
 #include <span>
 
 namespace diomp::group {
+
+class current_call;
+class deadlock_probe;
+class local_group;
 
 /// Puts what it sees, and failures, into the current call.
 class arrival_protocol {
@@ -51,7 +56,7 @@ public:
     [[nodiscard]] const std::byte *published_result(std::size_t nbytes) const;
 
 private:
-    [[nodiscard]] bool is_only_local_member() const { return local_.size() == 1; }
+    [[nodiscard]] bool is_only_local_member() const;
     [[nodiscard]] std::int32_t own_rank() const;
     void arrive_on_node(const sync::round_payload &payload, std::span<const std::byte> data);
     void wait_for_arrivals(std::uint64_t round); ///< of all on this node

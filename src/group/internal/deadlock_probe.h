@@ -6,14 +6,20 @@
 // rank that all others wait for, which the error message then names.
 #pragma once
 
-#include "group/internal/current_call.h"
-#include "group/internal/local_group.h"
-#include "group/internal/matcher.h"
-
 #include <cstddef>
 #include <cstdint>
 
+namespace diomp::messaging {
+class engine;
+}
+
 namespace diomp::group {
+
+class current_call;
+class local_group;
+class match_queue;
+class matcher;
+struct recv_request;
 
 /// A wait that fails puts the failure into the call.
 class deadlock_probe {

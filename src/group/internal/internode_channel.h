@@ -7,8 +7,10 @@
 // if the receiver has no memory for that, sends it in fragments.
 #pragma once
 
-#include "group/internal/deadlock_probe.h"
-#include "transport/conduit.h"
+#include "base/result.h"
+#include "group/internal/match_queue.h"
+#include "group/internal/node_layout.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +20,21 @@
 #include <span>
 #include <vector>
 
+namespace diomp::messaging {
+class engine;
+}
+
 namespace diomp::group {
+
+class current_call;
+class deadlock_probe;
+class matcher;
 
 /// One per member and group.
 class internode_channel {
 public:
     internode_channel(messaging::engine &engine, matcher &messages, std::uint64_t group_id,
-                      match_queue &queue, current_call &call, deadlock_probe &probe)
-        : engine_(engine), matcher_(messages), group_id_(group_id), queue_(queue),
-          layout_(call.layout()), call_(call), probe_(probe),
-          outgoing_(std::make_unique<std::deque<outgoing_message>>()) {}
+                      match_queue &queue, current_call &call, deadlock_probe &probe);
     ~internode_channel();
     internode_channel(const internode_channel &) = delete;
     internode_channel &operator=(const internode_channel &) = delete;
@@ -65,9 +72,7 @@ public:
     void cancel(recv_request &request);
     /// Messages up to this size go to this member as one long active message if the receive was
     /// posted before the agreement; equal on both sides. 0: unknown.
-    [[nodiscard]] std::size_t max_am_long_bytes(std::size_t member) const {
-        return engine_.transport().max_am_long(layout_.members[member]);
-    }
+    [[nodiscard]] std::size_t max_am_long_bytes(std::size_t member) const;
     /// Scratch memory for one call, aligned to a cache line. The next request invalidates it.
     std::byte *scratch(std::size_t nbytes);
 
@@ -81,9 +86,7 @@ private:
         std::vector<std::vector<std::byte>> kept_scratch; ///< scratch memory of failed calls
     };
 
-    [[nodiscard]] bool fits_am_long(world_rank peer, std::size_t nbytes) const {
-        return nbytes > max_copied_bytes && nbytes <= engine_.transport().max_am_long(peer);
-    }
+    [[nodiscard]] bool fits_am_long(world_rank peer, std::size_t nbytes) const;
     /// The message goes as one long active message; the receiver sends no RTR.
     [[nodiscard]] bool uses_am_long(world_rank peer, std::size_t nbytes, rtr_mode rtr) const {
         return rtr == rtr_mode::implied && fits_am_long(peer, nbytes);

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "messaging/call.h"
+#include "base/result.h"
 #include "offload/stream_copies.h"
 #include "rma/box.h"
 #include "rma/path.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <span>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+struct pending_call;
+} // namespace diomp::messaging
 
 namespace diomp::offload {
 
@@ -43,7 +50,7 @@ private:
     /// The staging buffer, pinned for the device of `local`. Call under request_mutex_.
     result<std::byte *> staging_for(const device_ptr &local);
     void pin_staging_for(device::backend &copier);
-    status wait_for_owner(world_rank owner, const messaging::call_service::pending_call &call,
+    status wait_for_owner(world_rank owner, const messaging::pending_call &call,
                           std::size_t nbytes);
 
     transport::handler_id request_handler_;

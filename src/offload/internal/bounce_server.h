@@ -7,15 +7,22 @@
 // chunk of a box, the owner gets a list of the runs' destinations.
 #pragma once
 
-#include "messaging/call.h"
+#include "base/result.h"
+#include "messaging/request.h"
 #include "offload/internal/segment_table.h"
 #include "offload/internal/service_queue.h"
 #include "offload/stream_copies.h"
 #include "rma/box.h"
 #include "rma/path.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <optional>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 namespace diomp::rma {
 class transfers;

@@ -5,6 +5,7 @@
 
 #include "diomp/device_endpoint.h"
 #include "offload/accelerators.h"
+#include "offload/device_segment.h"
 #include "offload/internal/peer_segments.h"
 
 #include <atomic>

@@ -3,10 +3,12 @@
 // detect that they mapped different variables although sizes and order agree.
 #pragma once
 
-#include "memory/segment.h"
-
 #include <cstdint>
 #include <string>
+
+namespace diomp::memory {
+class segment;
+}
 
 namespace diomp::offload {
 

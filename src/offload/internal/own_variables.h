@@ -4,7 +4,7 @@
 // equal on all ranks; name and size are compared in case programs differ.
 #pragma once
 
-#include "memory/segment.h"
+#include "base/result.h"
 #include "offload/accelerators.h"
 #include "offload/internal/identity.h"
 #include "offload/openmp.h"
@@ -14,6 +14,10 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+
+namespace diomp::memory {
+class segment;
+}
 
 namespace diomp::offload {
 

@@ -4,9 +4,10 @@
 // commits more.
 #pragma once
 
-#include "messaging/call.h"
+#include "base/result.h"
 #include "offload/accelerators.h"
 #include "offload/internal/segment_table.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <map>
@@ -15,16 +16,30 @@
 #include <tuple>
 #include <vector>
 
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
+
 namespace diomp::offload {
+
+/// An extent of a segment: [offset, offset + nbytes).
+struct peer_extent {
+    std::uint64_t offset = 0;
+    std::uint64_t nbytes = 0;
+};
+
+/// A segment of another rank, as far as this process has mapped it.
+struct peer_view {
+    std::byte *base = nullptr; ///< of the segment, in this process
+    std::vector<peer_extent> extents;
+};
 
 /// Thread-safe. Create before engine.start().
 class peer_segments {
 public:
     peer_segments(const segment_table &own, accelerators &devices, messaging::engine &engine,
-                  messaging::call_service &calls)
-        : own_(own), accelerators_(devices), calls_(calls),
-          share_handler_(engine.add_handler(
-              [this](const transport::message &incoming) { on_share_request(incoming); })) {}
+                  messaging::call_service &calls);
 
     struct opened {
         std::byte *address = nullptr;    ///< address in this process
@@ -36,15 +51,8 @@ public:
     result<opened> open(world_rank owner, int device, std::uint64_t offset, std::size_t nbytes,
                         const accelerator *local);
 
-    /// An extent of a segment: [offset, offset + nbytes).
-    struct extent {
-        std::uint64_t offset = 0;
-        std::uint64_t nbytes = 0;
-    };
-    struct view {
-        std::byte *base = nullptr; ///< of the segment, in this process
-        std::vector<extent> extents;
-    };
+    using extent = peer_extent;
+    using view = peer_view;
     /// Maps all memory that the owner has committed so far, for kernels of `by`.
     /// OMPX_ERR_UNSUPPORTED: `by` cannot access it, or there is none.
     result<view> open_all(world_rank owner, int device, const accelerator &by);

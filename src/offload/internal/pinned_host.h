@@ -4,7 +4,6 @@
 #pragma once
 
 #include "device/device.h"
-#include "memory/segment.h"
 
 #include <atomic>
 #include <cstddef>
@@ -12,6 +11,10 @@
 #include <map>
 #include <mutex>
 #include <vector>
+
+namespace diomp::memory {
+class segment;
+}
 
 namespace diomp::offload {
 

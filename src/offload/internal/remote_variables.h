@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "messaging/call.h"
-#include "offload/internal/alloc_directory.h"
-#include "offload/internal/own_variables.h"
+#include "base/result.h"
+#include "messaging/request.h"
+#include "offload/internal/identity.h"
+#include "transport/types.h"
 
 #include <cstdint>
 #include <map>
 #include <shared_mutex>
 #include <tuple>
 
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
+
 namespace diomp::offload {
+
+class alloc_directory;
+struct variable;
 
 /// Asks the owner for the address of its copy of a variable.
 struct variable_request {

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "memory/memory.h"
-#include "offload/internal/device_segment.h"
+#include "offload/internal/allocation_table.h"
 
 #include <array>
 #include <atomic>
@@ -12,7 +11,13 @@
 #include <cstdint>
 #include <optional>
 
+namespace diomp::memory {
+class address_space;
+}
+
 namespace diomp::offload {
+
+class device_segment;
 
 /// Device numbers below this limit can have a segment.
 inline constexpr int max_devices = 64;
@@ -32,34 +37,13 @@ public:
                    : nullptr;
     }
     /// The device number must be valid and without a segment.
-    void add(device_segment &made) {
-        if (made.memory() != nullptr) {
-            has_accelerators_.store(true, std::memory_order_release);
-        }
-        segments_[static_cast<std::size_t>(made.device())].store(&made, std::memory_order_release);
-    }
+    void add(device_segment &made);
 
     /// nullptr: the address is in no segment.
-    [[nodiscard]] device_segment *containing(const void *address) const {
-        if (!space_.in_arena(address) && !has_accelerators_.load(std::memory_order_acquire)) {
-            return nullptr;
-        }
-        for (auto const &each : segments_) {
-            device_segment *const segment = each.load(std::memory_order_acquire);
-            if (segment != nullptr && segment->offset_of(address)) {
-                return segment;
-            }
-        }
-        return nullptr;
-    }
+    [[nodiscard]] device_segment *containing(const void *address) const;
     /// The allocation that begins at the address; nullopt: none on this device.
     [[nodiscard]] std::optional<device_allocation> find_allocation_at(int device,
-                                                                      const void *address) const {
-        device_segment const *const segment = find(device);
-        auto const offset = segment == nullptr ? std::nullopt : segment->offset_of(address);
-        auto const found = offset ? segment->find(*offset) : std::nullopt;
-        return found && found->offset == *offset ? found : std::nullopt;
-    }
+                                                                      const void *address) const;
 
     /// `epoch` is incremented before device memory of this rank is freed. Call before the first
     /// transfer.

@@ -3,8 +3,12 @@
 
 #include "base/log.h"
 #include "base/service_thread.h"
+#include "base/unique_fd.h"
 #include "launch/same_node.h"
+#include "offload/remote/control.h"
 #include "offload/remote/queue.h"
+#include "offload/remote/session_control.h"
+#include "transport/conduit.h"
 #include "transport/registration.h"
 
 #include <fmt/format.h>

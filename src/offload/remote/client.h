@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/secure/secret.h"
+#include "base/unique_fd.h"
 #include "offload/remote/device.h"
 #include "offload/remote/observer.h"
 #include "offload/remote/world.h"

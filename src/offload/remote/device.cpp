@@ -3,6 +3,7 @@
 
 #include "base/sizes.h"
 #include "offload/remote/effects.h"
+#include "offload/remote/session_control.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +45,12 @@ remote_device::remote_device(control_connection connection, device_description d
     : description_(std::move(description)), rank_(rank),
       label_(
           fmt::format("remote device {} ({} on {})", rank.value() - 1, description_.kind, service)),
-      session_(std::move(connection), label_) {}
+      session_(std::make_unique<session_control>(std::move(connection), label_)),
+      output_(std::make_unique<session_output>()) {}
+
+remote_device::~remote_device() = default;
+
+bool remote_device::has_failed() const { return session_->has_failed(); }
 
 void remote_device::set_up(world &ranks, client_observer *observer, bool defers_regions) {
     observer_ = observer;
@@ -56,8 +62,8 @@ void remote_device::set_up(world &ranks, client_observer *observer, bool defers_
 result<std::uint64_t> remote_device::call_allocator(frame what, std::uint64_t value) {
     packet_writer packet(what);
     packet.number(value);
-    auto const only = session_.lock_requests();
-    auto reply = session_.request(packet.take(), "allocating memory");
+    auto const only = session_->lock_requests();
+    auto reply = session_->request(packet.take(), "allocating memory");
     DIOMP_TRY(reply);
     packet_reader reader(reply.value());
     if (reader.type<frame>() != frame::done) {
@@ -90,8 +96,8 @@ bool remote_device::release(std::uint64_t address) {
 }
 
 status remote_device::check(std::uint64_t address, std::size_t nbytes) const {
-    if (session_.has_failed()) {
-        return error(OMPX_ERR_PEER, session_.failure());
+    if (session_->has_failed()) {
+        return error(OMPX_ERR_PEER, session_->failure());
     }
     if (slot_.has(address)) {
         return slot_.check(address, nbytes);
@@ -113,7 +119,7 @@ bool remote_device::handle_frame(std::string_view packet) {
         unsigned const stream = reader.number<std::uint8_t>();
         std::string_view const bytes = reader.rest();
         if (stream == 1 || stream == 2) {
-            output_.write(stream - 1, bytes);
+            output_->write(stream - 1, bytes);
         }
         return true;
     }
@@ -121,13 +127,13 @@ bool remote_device::handle_frame(std::string_view packet) {
     case frame::loaded:
     case frame::failed:
     case frame::done:
-        session_.add_reply(packet);
+        session_->add_reply(packet);
         return true;
     case frame::stopped: {
         if (auto const kernels = decode_stopped(reader); observer_ != nullptr && kernels) {
             observer_->ran(index(), kernels.value());
         }
-        session_.mark_stopped();
+        session_->mark_stopped();
         return true;
     }
     case frame::ended: {
@@ -139,11 +145,11 @@ bool remote_device::handle_frame(std::string_view packet) {
                 why += describe_host_address(address);
             }
         }
-        session_.fail(why);
+        session_->fail(why);
         return false;
     }
     default:
-        session_.fail("the service sent an unexpected frame");
+        session_->fail("the service sent an unexpected frame");
         return false;
     }
 }
@@ -167,13 +173,13 @@ result<std::vector<std::uint64_t>> remote_device::load(std::string_view image,
 result<std::vector<std::uint64_t>> remote_device::load_image(std::string_view image,
                                                              const std::vector<symbol> &symbols) {
     constexpr const char *doing = "loading an image";
-    auto const only = session_.lock_requests();
-    auto reply = session_.request(encode(load_frame{identify(image), symbols}), doing);
+    auto const only = session_->lock_requests();
+    auto reply = session_->request(encode(load_frame{identify(image), symbols}), doing);
     DIOMP_TRY(reply);
     if (packet_reader(reply.value()).type<frame>() == frame::wanted) {
         packet_writer packet(frame::image);
         packet.bytes(image);
-        reply = session_.request(packet.take(), doing);
+        reply = session_->request(packet.take(), doing);
         DIOMP_TRY(reply);
     }
     packet_reader reader(reply.value());

@@ -2,25 +2,32 @@
 // One device of a service, as its client sees it.
 #pragma once
 
+#include "base/result.h"
 #include "offload/remote/deferred_work.h"
 #include "offload/remote/device_memory.h"
 #include "offload/remote/observer.h"
 #include "offload/remote/protocol.h"
-#include "offload/remote/session_control.h"
 #include "offload/remote/world.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace diomp::offload::remote {
 
+class control_connection;
+class session_control;
+class session_output;
+class world;
+
 /// Any thread.
 class remote_device {
 public:
     remote_device(control_connection connection, device_description description,
                   const std::string &service, world_rank rank);
+    ~remote_device();
     /// Call once the world is complete and before the client's thread starts.
     void set_up(world &ranks, client_observer *observer, bool defers_regions);
 
@@ -31,9 +38,11 @@ public:
     /// Name in messages: "remote device 2 (cpu on hosta:7653)".
     [[nodiscard]] const std::string &label() const { return label_; }
 
-    [[nodiscard]] session_control &session() { return session_; }
-    [[nodiscard]] const session_control &session() const { return session_; }
-    [[nodiscard]] const session_output &output() const { return output_; }
+    /// See session_control.
+    [[nodiscard]] bool has_failed() const;
+    [[nodiscard]] session_control &session() { return *session_; }
+    [[nodiscard]] const session_control &session() const { return *session_; }
+    [[nodiscard]] const session_output &output() const { return *output_; }
     /// The device's slot of the arena: puts and gets reach this memory.
     [[nodiscard]] device_memory &slot() { return slot_; }
     [[nodiscard]] const own_memory &memory() const { return memory_; }
@@ -66,8 +75,8 @@ private:
     world_rank rank_;
     std::string label_;
     client_observer *observer_ = nullptr; ///< the client's
-    session_control session_;
-    session_output output_;
+    std::unique_ptr<session_control> const session_;
+    std::unique_ptr<session_output> const output_;
     device_memory slot_;
     own_memory memory_; ///< outside the slot
     deferred_work deferred_;

@@ -2,7 +2,9 @@
 #include "offload/remote/network_transfers.h"
 
 #include "offload/remote/device.h"
+#include "offload/remote/session_control.h"
 #include "offload/remote/world.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 

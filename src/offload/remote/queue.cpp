@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/queue.h"
 
+#include "offload/remote/session_control.h"
+#include "transport/conduit.h"
+
 #include <fmt/format.h>
 
 #include <chrono>

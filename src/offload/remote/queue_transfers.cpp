@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Transfers of a queue.
 #include "offload/remote/queue.h"
+#include "transport/conduit.h"
 
 #include <algorithm>
 

@@ -3,7 +3,11 @@
 
 #include "base/panic.h"
 #include "launch/host.h"
+#include "launch/launch.h"
+#include "offload/remote/control.h"
 #include "offload/remote/protocol.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 #include "transport/create.h"
 
 #include <fmt/format.h>
@@ -230,6 +234,20 @@ status world::collect_device_memory() {
 world::~world() {
     if (engine_) {
         engine_->stop();
+    }
+}
+
+world_rank world::rank() const { return launcher_->info().rank; }
+
+int world::size() const { return launcher_->info().size; }
+
+std::uint64_t world::memory_of(world_rank owner) const {
+    return reinterpret_cast<std::uint64_t>(arena_->slot(owner));
+}
+
+void world::freeze() {
+    if (auto *const peers = conduit_->peers(); peers != nullptr) {
+        peers->freeze();
     }
 }
 

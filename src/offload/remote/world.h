@@ -7,11 +7,9 @@
 // of the client has no such address.
 #pragma once
 
-#include "launch/launch.h"
+#include "base/result.h"
 #include "messaging/engine.h"
-#include "offload/remote/control.h"
-#include "transport/arena.h"
-#include "transport/conduit.h"
+#include "transport/types.h"
 
 #include <functional>
 #include <memory>
@@ -21,7 +19,18 @@
 #include <string_view>
 #include <vector>
 
+namespace diomp::transport {
+class arena;
+class conduit;
+} // namespace diomp::transport
+
+namespace diomp::launch {
+class launcher;
+}
+
 namespace diomp::offload::remote {
+
+class control_connection;
 
 /// Receives output of a session during start-up: the session's index in the list, and the frame.
 using output_handler = std::function<void(std::size_t session, std::string_view packet)>;
@@ -75,13 +84,13 @@ public:
     world &operator=(const world &) = delete;
 
     [[nodiscard]] messaging::engine &engine() { return *engine_; }
+    /// From now on no lost peer is reported.
+    void freeze();
     [[nodiscard]] transport::conduit &conduit() { return *conduit_; }
     [[nodiscard]] const transport::arena &arena() const { return *arena_; }
-    [[nodiscard]] world_rank rank() const { return launcher_->info().rank; }
-    [[nodiscard]] int size() const { return launcher_->info().size; }
-    [[nodiscard]] std::uint64_t memory_of(world_rank owner) const {
-        return reinterpret_cast<std::uint64_t>(arena_->slot(owner));
-    }
+    [[nodiscard]] world_rank rank() const;
+    [[nodiscard]] int size() const;
+    [[nodiscard]] std::uint64_t memory_of(world_rank owner) const;
 
     void send(world_rank to, transport::handler_id handler, std::string_view bytes) {
         engine_->send(to, handler, std::as_bytes(std::span(bytes)));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/batch_runner.h"
 
+#include "transport/conduit.h"
+
 #include <utility>
 
 namespace diomp::offload::service {

@@ -2,6 +2,7 @@
 #include "offload/service/executor.h"
 
 #include "base/service_thread.h"
+#include "transport/conduit.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,6 +2,8 @@
 #include "offload/service/peer_fetches.h"
 
 #include "base/service_thread.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,11 @@
 
 #include "base/log.h"
 #include "base/service_thread.h"
+#include "launch/launch.h"
 #include "offload/remote/world.h"
 #include "offload/service/executor.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 

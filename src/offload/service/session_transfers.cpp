@@ -2,6 +2,8 @@
 #include "offload/service/session_transfers.h"
 
 #include "messaging/pooled_completion.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 

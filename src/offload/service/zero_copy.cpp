@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/zero_copy.h"
 
+#include "transport/arena.h"
+#include "transport/conduit.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -3,12 +3,17 @@
 // OpenSHMEM's quiet completes _nbi calls.
 #pragma once
 
-#include "messaging/engine.h"
+#include "base/result.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
+
+namespace diomp::messaging {
+class engine;
+}
 
 namespace diomp::rma {
 

@@ -13,8 +13,8 @@
 #include "transport/common/network_driver.h"
 #include "transport/common/network_thread.h"
 #include "transport/common/poller_count.h"
-#include "transport/create.h"
 #include "transport/network.h"
+#include "transport/options.h"
 
 namespace diomp::transport {
 

@@ -7,8 +7,8 @@
 
 #include "launch/gasnet/client.h"
 #include "transport/common/device_context.h"
-#include "transport/create.h"
 #include "transport/gasnet/peer.h"
+#include "transport/options.h"
 
 #include <memory>
 #include <optional>

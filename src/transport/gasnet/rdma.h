@@ -9,8 +9,9 @@
 #pragma once
 
 #include "launch/gasnet/client.h"
-#include "transport/create.h"
+#include "transport/arena.h"
 #include "transport/gasnet/iface.h"
+#include "transport/options.h"
 
 namespace diomp::transport::gasnet {
 

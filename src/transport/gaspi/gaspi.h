@@ -3,8 +3,9 @@
 // Design: docs/conduits.md.
 #pragma once
 
-#include "transport/create.h"
+#include "transport/arena.h"
 #include "transport/network.h"
+#include "transport/options.h"
 
 namespace diomp::transport::gaspi {
 

@@ -2,6 +2,7 @@
 #include "transport/tcp/connection.h"
 
 #include "base/assert.h"
+#include "transport/tcp/address.h"
 
 #include <cerrno>
 #include <cstring>
@@ -197,6 +198,11 @@ bool connection::mark_closed() {
     change_to(state::closed);
     publish();
     return true;
+}
+
+std::string describe_path(const connection &of) {
+    return peer_address_of(of.stream().fd()) +
+           (of.stream().sealed() != nullptr ? ", encrypted" : "");
 }
 
 } // namespace diomp::transport::tcp

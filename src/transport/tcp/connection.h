@@ -182,4 +182,7 @@ private:
     frame_receiver incoming_{*this, stream_};
 };
 
+/// The peer's address, and whether the data is encrypted.
+std::string describe_path(const connection &of);
+
 } // namespace diomp::transport::tcp

@@ -2,11 +2,17 @@
 #include "transport/tcp/connection_table.h"
 
 #include "base/assert.h"
+#include "transport/tcp/connection.h"
 
 #include <algorithm>
 #include <cerrno>
 
 namespace diomp::transport::tcp {
+
+connection_table::connection_table(std::size_t max_connections)
+    : connections_(max_connections), is_watched_for_write_(max_connections) {}
+
+connection_table::~connection_table() = default;
 
 status connection_table::open() {
     epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));

@@ -2,7 +2,8 @@
 // All connections of a rank, and the descriptors that are polled.
 #pragma once
 
-#include "transport/tcp/connection.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <array>
 #include <atomic>
@@ -13,12 +14,14 @@
 
 namespace diomp::transport::tcp {
 
+class connection;
+
 /// Connections stay in the table, at the same address, after they are closed. Any thread, except
 /// functions that say otherwise.
 class connection_table {
 public:
-    explicit connection_table(std::size_t max_connections)
-        : connections_(max_connections), is_watched_for_write_(max_connections) {}
+    explicit connection_table(std::size_t max_connections);
+    ~connection_table();
     /// Creates the epoll set. Once, before all other calls.
     status open();
 

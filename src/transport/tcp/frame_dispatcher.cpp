@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/frame_dispatcher.h"
 
+#include "transport/common/message_queue.h"
+#include "transport/tcp/connection.h"
+
 namespace diomp::transport::tcp {
 
 bool frame_dispatcher::is_in_segment(std::uint64_t address, std::size_t nbytes) const {

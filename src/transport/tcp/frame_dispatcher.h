@@ -3,11 +3,17 @@
 #pragma once
 
 #include "transport/arena.h"
-#include "transport/common/message_queue.h"
 #include "transport/tcp/acceptor.h"
+#include "transport/tcp/frame_receiver.h"
 #include "transport/tcp/peer.h"
 
+namespace diomp::transport {
+class arrivals;
+}
+
 namespace diomp::transport::tcp {
+
+class connection;
 
 /// Handles the frames of all connections: transfers to and from this rank's segment, messages, and
 /// replies.

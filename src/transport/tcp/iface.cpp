@@ -2,7 +2,12 @@
 #include "transport/tcp/iface.h"
 
 #include "base/log.h"
+#include "launch/launch.h"
 #include "launch/same_node.h"
+#include "transport/options.h"
+#include "transport/tcp/connection.h"
+#include "transport/tcp/connector.h"
+#include "transport/tcp/frame_dispatcher.h"
 
 namespace diomp::transport::tcp {
 namespace {
@@ -23,13 +28,29 @@ std::unique_ptr<sealed_stream> make_stream(secure::session_keys &&proven) {
 
 } // namespace
 
+struct iface::setup {
+    setup(launch::launcher &launcher, const arena &arena, const conduit_options &options,
+          const tuning &chosen, arrivals &arrived)
+        : how(chosen), own_credentials(launcher.info(), options.encrypts),
+          accepting(options.num_network_peers),
+          dispatcher(launcher.info().rank, arena, arrived, accepting),
+          opening(launcher, how, own_credentials) {}
+
+    tuning how;
+    credentials own_credentials;
+    acceptor accepting;
+    frame_dispatcher dispatcher;
+    connector opening; ///< under connections_mutex_
+};
+
 iface::iface(launch::launcher &launcher, const arena &arena, const conduit_options &options,
-             tuning how, arrivals &arrived, peer_failure_handler on_peer_failure)
-    : launcher_(launcher), on_peer_failure_(std::move(on_peer_failure)), tuning_(std::move(how)),
-      credentials_(launcher.info(), options.encrypts), acceptor_(options.num_network_peers),
-      dispatcher_(launcher.info().rank, arena, arrived, acceptor_),
-      peers_(static_cast<std::size_t>(launcher.info().size)),
-      connector_(launcher, tuning_, credentials_), connections_(2 * peers_.num_ranks()) {}
+             const tuning &how, arrivals &arrived, peer_failure_handler on_peer_failure)
+    : launcher_(launcher), on_peer_failure_(std::move(on_peer_failure)),
+      setup_(std::make_unique<setup>(launcher, arena, options, how, arrived)),
+      peers_(static_cast<std::size_t>(launcher.info().size)), connections_(2 * peers_.num_ranks()) {
+}
+
+iface::~iface() = default;
 
 result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const arena &arena,
                                              const conduit_options &options, arrivals &arrived,
@@ -49,23 +70,23 @@ status iface::start(const std::string &interfaces) {
     address_blob own{.node = launch::node_identity(), .addresses = addresses.take()};
     auto local = all_addresses();
     DIOMP_TRY(local);
-    auto listener = listen(own.port, tuning_,
+    auto listener = listen(own.port, setup_->how,
                            launcher_.info().is_on_one_machine() ? listen_scope::loopback
                                                                 : listen_scope::everywhere);
     DIOMP_TRY(listener);
     DIOMP_TRY(launcher_.put(address_key, encode_address_blob(own)));
     DIOMP_TRY(launcher_.put(host_key, launcher_.info().host));
-    DIOMP_TRY(credentials_.share(launcher_));
-    DIOMP_TRY(acceptor_.start(listener.take(), credentials_));
-    DIOMP_TRY(connector_.start(std::move(own), local.take()));
+    DIOMP_TRY(setup_->own_credentials.share(launcher_));
+    DIOMP_TRY(setup_->accepting.start(listener.take(), setup_->own_credentials));
+    DIOMP_TRY(setup_->opening.start(std::move(own), local.take()));
     DIOMP_TRY(connections_.open());
-    DIOMP_TRY(connections_.watch(acceptor_.fd(), &acceptor_));
-    return connections_.watch(connector_.fd(), &connector_);
+    DIOMP_TRY(connections_.watch(setup_->accepting.fd(), &setup_->accepting));
+    return connections_.watch(setup_->opening.fd(), &setup_->opening);
 }
 
 void iface::begin_shutdown() {
     is_shutting_down_.store(true, std::memory_order_relaxed);
-    acceptor_.stop_listening();
+    setup_->accepting.stop_listening();
 }
 
 void iface::revoke_recv_buffer(const std::byte *buffer) {
@@ -93,7 +114,7 @@ connection *iface::find_or_connect(peer &to) {
             return open;
         }
         opened = connections_.has_capacity()
-                     ? connector_.connect(to)
+                     ? setup_->opening.connect(to)
                      : error(OMPX_ERR_PEER, "too many connections by other ranks");
         if (opened.ok()) {
             connection &added =
@@ -116,10 +137,10 @@ void iface::disconnect(peer &lost, const std::string &why) {
 }
 
 /// Under connections_mutex_. An error if the target cannot be reached.
-status iface::finish_opening(connector::attempt_result ended, peer &target) {
+status iface::finish_opening(secure::attempt_result ended, peer &target) {
     connection &which = *target.active_connection();
-    if (ended.how == secure::opening_connections::outcome::proven) {
-        tuning_.adapt(ended.socket.get());
+    if (ended.how == secure::attempt_outcome::proven) {
+        setup_->how.adapt(ended.socket.get());
         if (which.open(std::move(ended.socket), make_stream(std::move(*ended.proven)))) {
             connections_.watch(which);
             if (launcher_.info().rank < target.rank()) {
@@ -128,7 +149,7 @@ status iface::finish_opening(connector::attempt_result ended, peer &target) {
         }
         return {};
     }
-    status next = connector_.retry(target, ended);
+    status next = setup_->opening.retry(target, ended);
     if (!next) {
         which.disconnect(next.failure().message());
         static_cast<void>(which.mark_closed());
@@ -144,7 +165,7 @@ bool iface::progress_openings() {
         if (!guard.owns_lock()) {
             return false;
         }
-        for (connector::attempt_result &each : connector_.advance()) {
+        for (secure::attempt_result &each : setup_->opening.advance()) {
             peer &target = *peers_.find(world_rank(static_cast<int>(each.tag)));
             moved = true;
             if (status const ended = finish_opening(std::move(each), target); !ended) {
@@ -171,28 +192,28 @@ void iface::close_if_broken(connection &which) {
 }
 
 bool iface::accept_peers() {
-    auto proven = acceptor_.advance();
-    for (acceptor::proven_connection &each : proven) {
+    auto proven = setup_->accepting.advance();
+    for (secure::proven_connection &each : proven) {
         accept_peer(std::move(each));
     }
     return !proven.empty();
 }
 
 /// Accepts an authenticated connection of a rank.
-void iface::accept_peer(acceptor::proven_connection from) {
+void iface::accept_peer(secure::proven_connection from) {
     peer &known = peer_of(world_rank(static_cast<int>(from.proven.peer.number)));
-    tuning_.adapt(from.socket.get());
+    setup_->how.adapt(from.socket.get());
     bool was_adopted = false;
     {
         std::lock_guard const guard(connections_mutex_);
         was_adopted = adopt_connection(std::move(from), known);
     }
     if (was_adopted) {
-        acceptor_.note_connected(known);
+        setup_->accepting.note_connected(known);
     }
 }
 
-bool iface::adopt_connection(acceptor::proven_connection from, peer &known) {
+bool iface::adopt_connection(secure::proven_connection from, peer &known) {
     if (!connections_.has_capacity()) {
         log(log_level::warn, "tcp: connection of {} refused: it has connected too often",
             known.name());
@@ -218,7 +239,7 @@ bool iface::adopt_connection(acceptor::proven_connection from, peer &known) {
             return false;
         }
         if (was_opening) {
-            connector_.cancel(known.rank());
+            setup_->opening.cancel(known.rank());
         } else {
             connections_.unwatch(*ours);
         }
@@ -232,10 +253,10 @@ bool iface::adopt_connection(acceptor::proven_connection from, peer &known) {
 
 bool iface::poll_descriptors() {
     return connections_.poll([this](void *which) {
-        return which == &acceptor_ ? accept_peers()
-               : which == &connector_
+        return which == &setup_->accepting ? accept_peers()
+               : which == &setup_->opening
                    ? progress_openings()
-                   : static_cast<connection *>(which)->incoming().receive(dispatcher_);
+                   : static_cast<connection *>(which)->incoming().receive(setup_->dispatcher);
     });
 }
 
@@ -270,7 +291,8 @@ bool iface::advance() {
     connection *const sole = connections_.sole();
     bool const polls_all =
         sole == nullptr || sole->writer().is_used_by_others() || num_advances % poll_interval == 0;
-    moved = (polls_all ? poll_descriptors() : sole->incoming().receive(dispatcher_)) || moved;
+    moved =
+        (polls_all ? poll_descriptors() : sole->incoming().receive(setup_->dispatcher)) || moved;
     return transmit_all() || moved; // sends replies
 }
 

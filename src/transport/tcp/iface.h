@@ -2,14 +2,38 @@
 // The connections of a rank: which of two is used, their progress, and the failure of peers.
 #pragma once
 
-#include "transport/create.h"
+#include "base/result.h"
+#include "transport/common/network_peer.h"
 #include "transport/tcp/connection_table.h"
-#include "transport/tcp/connector.h"
-#include "transport/tcp/frame_dispatcher.h"
+#include "transport/tcp/peer.h"
+#include "transport/types.h"
 
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+namespace diomp::launch {
+class launcher;
+}
+
+namespace diomp::secure {
+struct attempt_result;
+struct proven_connection;
+} // namespace diomp::secure
+
+namespace diomp::transport {
+class arena;
+class arrivals;
+struct conduit_options;
+} // namespace diomp::transport
 
 namespace diomp::transport::tcp {
+
+class connection;
+class tuning;
 
 class iface {
 public:
@@ -47,32 +71,34 @@ public:
     /// Closes the listening port; from now on peers may close their connections.
     void begin_shutdown();
 
+    ~iface();
+    iface(const iface &) = delete;
+    iface &operator=(const iface &) = delete;
+
 private:
+    struct setup; ///< opens, accepts and authenticates connections
+
     iface(launch::launcher &launcher, const arena &arena, const conduit_options &options,
-          tuning how, arrivals &arrived, peer_failure_handler on_peer_failure);
+          const tuning &how, arrivals &arrived, peer_failure_handler on_peer_failure);
     status start(const std::string &interfaces);
 
     bool accept_peers();
-    void accept_peer(acceptor::proven_connection from);
+    void accept_peer(secure::proven_connection from);
     /// Under connections_mutex_. True if the new connection is the one that both sides use.
-    [[nodiscard]] bool adopt_connection(acceptor::proven_connection from, peer &known);
+    [[nodiscard]] bool adopt_connection(secure::proven_connection from, peer &known);
     bool progress_openings();
-    [[nodiscard]] status finish_opening(connector::attempt_result ended, peer &target);
+    [[nodiscard]] status finish_opening(secure::attempt_result ended, peer &target);
     bool poll_descriptors();
     bool transmit_all(bool also_coalesced = false);
     void close_if_broken(connection &which);
 
     launch::launcher &launcher_;
     peer_failure_handler on_peer_failure_;
-    tuning tuning_;
-    credentials credentials_;
-    acceptor acceptor_;
-    frame_dispatcher dispatcher_;
+    std::unique_ptr<setup> const setup_;
     std::atomic<bool> is_shutting_down_{false};
 
     peer_table<peer> peers_;
     std::mutex connections_mutex_; ///< held to add, open or close a connection
-    connector connector_;          ///< under connections_mutex_
     connection_table connections_;
     std::atomic<std::uint32_t> num_advances_{0};
 };

@@ -2,10 +2,21 @@
 #include "transport/tcp/peer.h"
 
 #include "base/assert.h"
+#include "transport/tcp/connection.h"
 
 #include <fmt/core.h>
 
 namespace diomp::transport::tcp {
+
+std::uint64_t peer::send_put(connection &conn, const frame &head, const void *data,
+                             completion &source_free, bool with_flush) {
+    if (!with_flush && head.nbytes <= thread_coalescers::max_put_bytes &&
+        coalescers_.are_needed()) {
+        coalescers_.add(head, data, conn);
+        return 0;
+    }
+    return conn.send_put(head, data, source_free, num_puts_, with_flush);
+}
 
 bool peer::begin_flush(completion &done, std::uint64_t &number) {
     std::lock_guard const guard(mutex_);

@@ -4,13 +4,15 @@
 
 #include "transport/common/network_peer.h"
 #include "transport/common/pending_gets.h"
-#include "transport/tcp/connection.h"
 #include "transport/tcp/thread_coalescers.h"
+#include "transport/types.h"
 
 #include <deque>
 #include <mutex>
 
 namespace diomp::transport::tcp {
+
+class connection;
 
 /// Any thread.
 class peer final : public network_peer {
@@ -30,14 +32,7 @@ public:
     /// Queues a put. Small puts of concurrent threads enter the send queue in drain_coalescers().
     /// `conn` is the active connection. See connection::send_put.
     std::uint64_t send_put(connection &conn, const frame &head, const void *data,
-                           completion &source_free, bool with_flush) {
-        if (!with_flush && head.nbytes <= thread_coalescers::max_put_bytes &&
-            coalescers_.are_needed()) {
-            coalescers_.add(head, data, conn);
-            return 0;
-        }
-        return conn.send_put(head, data, source_free, num_puts_, with_flush);
-    }
+                           completion &source_free, bool with_flush);
     /// Moves coalesced puts to the send queue. Call before a flush.
     void drain_coalescers() {
         if (connection *const conn = active_connection(); conn != nullptr) {

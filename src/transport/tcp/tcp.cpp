@@ -2,6 +2,8 @@
 #include "transport/tcp/tcp.h"
 
 #include "transport/common/network_base.h"
+#include "transport/options.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/iface.h"
 
 #include <fmt/core.h>
@@ -247,9 +249,7 @@ void tcp_network::note_handled(const message &each) {
 std::string tcp_network::describe_path(world_rank rank) const {
     peer const *const known = iface_->find_peer(rank);
     connection const *const conn = known != nullptr ? known->active_connection() : nullptr;
-    return conn != nullptr ? fmt::format("tcp ({}{})", peer_address_of(conn->stream().fd()),
-                                         conn->stream().sealed() != nullptr ? ", encrypted" : "")
-                           : "tcp";
+    return conn != nullptr ? fmt::format("tcp ({})", tcp::describe_path(*conn)) : "tcp";
 }
 
 status tcp_network::drain() {

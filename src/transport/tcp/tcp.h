@@ -2,8 +2,17 @@
 // Network over the system's TCP sockets; needs no library. See docs/conduits.md.
 #pragma once
 
-#include "transport/create.h"
+#include "base/result.h"
 #include "transport/network.h"
+#include "transport/options.h"
+
+namespace diomp::launch {
+class launcher;
+}
+
+namespace diomp::transport {
+class arena;
+}
 
 namespace diomp::transport::tcp {
 

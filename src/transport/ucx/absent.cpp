@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Stub for builds without UCX.
+#include "transport/arena.h"
 #include "transport/ucx/ucx.h"
 
 namespace diomp::transport::ucx {

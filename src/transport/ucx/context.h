@@ -2,8 +2,9 @@
 // The UCX context of this process, and the exchange of addresses with other ranks.
 #pragma once
 
+#include "transport/arena.h"
 #include "transport/common/device_context.h"
-#include "transport/create.h"
+#include "transport/options.h"
 #include "transport/ucx/library.h"
 #include "transport/ucx/net_access.h"
 #include "transport/ucx/packet_prover.h"

@@ -2,6 +2,7 @@
 #include "transport/ucx/iface.h"
 
 #include "base/log.h"
+#include "transport/arena.h"
 #include "transport/ucx/listener_filter.h"
 
 #include <fmt/core.h>

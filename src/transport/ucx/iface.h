@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/unique_fd.h"
+#include "transport/arena.h"
 #include "transport/ucx/am_receiver.h"
 
 #include <functional>

@@ -2,6 +2,7 @@
 #include "transport/ucx/ucx.h"
 
 #include "base/log.h"
+#include "transport/arena.h"
 #include "transport/common/backoff.h"
 #include "transport/common/network_base.h"
 #include "transport/ucx/iface.h"

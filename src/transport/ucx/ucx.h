@@ -2,8 +2,14 @@
 // Network through UCX: InfiniBand, RoCE, TCP and all that UCX supports. See docs/conduits.md.
 #pragma once
 
-#include "transport/create.h"
+#include "base/result.h"
+#include "transport/arena.h"
 #include "transport/network.h"
+#include "transport/options.h"
+
+namespace diomp::launch {
+class launcher;
+}
 
 namespace diomp::transport::ucx {
 

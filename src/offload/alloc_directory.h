@@ -7,10 +7,10 @@
 // program frees memory while other ranks still access it.
 #pragma once
 
-#include "memory/memory.h"
-#include "messaging/call.h"
+#include "base/result.h"
 #include "offload/internal/identity.h"
 #include "offload/internal/segment_table.h"
+#include "transport/types.h"
 
 #include <atomic>
 #include <cstdint>
@@ -19,6 +19,11 @@
 #include <shared_mutex>
 #include <tuple>
 #include <vector>
+
+namespace diomp::messaging {
+class call_service;
+class engine;
+} // namespace diomp::messaging
 
 namespace diomp::memory {
 struct published_state;
