@@ -2,7 +2,15 @@
 // What the tests of transfers to remote ranks expect.
 #pragma once
 
+#include "rma/atomics.h"
+#include "rma/blocking_transfers.h"
+#include "rma/box.h"
+#include "rma/box_transfers.h"
+#include "rma/event.h"
+#include "rma/nonblocking_transfers.h"
+#include "rma/options.h"
 #include "rma/rma.h"
+#include "rma/signals.h"
 
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 // Transfers between ranks that do not map each other, over a conduit that completes them late and
 // in any order.
 #include "rma/expectations.h"
+#include "rma/internal/ack_window.h"
 #include "support/patterns.h"
 #include "support/remote_ranks.h"
 

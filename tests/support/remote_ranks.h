@@ -6,7 +6,17 @@
 #include "launch/launch.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
+#include "messaging/call.h"
+#include "messaging/engine.h"
+#include "rma/atomics.h"
+#include "rma/blocking_transfers.h"
+#include "rma/box.h"
+#include "rma/box_transfers.h"
+#include "rma/event.h"
+#include "rma/nonblocking_transfers.h"
+#include "rma/options.h"
 #include "rma/rma.h"
+#include "rma/signals.h"
 #include "support/delayed_conduit.h"
 
 #include <barrier>

@@ -2,6 +2,8 @@
 // Groups of ranks that are threads: a workspace in each slot of the arena, a registry per rank.
 #pragma once
 
+#include "group/group.h"
+#include "group/internal/workspace.h"
 #include "group/registry.h"
 #include "memory/heap.h"
 #include "support/thread_ranks.h"

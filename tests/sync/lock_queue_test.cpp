@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The queue at a lock's target, driven message by message.
+#include "messaging/call.h"
 #include "support/thread_ranks.h"
 #include "sync/lock.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What a network conduit does when a peer is killed, stops for good, or stops and goes on.
+#include "launch/launch.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 #include "transport/create.h"
 #include "transport/forked_ranks.h"
 

@@ -2,6 +2,10 @@
 // A connection of a peer that has failed meanwhile.
 #include "base/secure/complete_handshake.h"
 #include "base/secure/sockets.h"
+#include "launch/launch.h"
+#include "transport/arena.h"
+#include "transport/common/message_queue.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/iface.h"
 #include "transport/tcp/wire.h"
 

@@ -2,6 +2,7 @@
 // Connections of the TCP conduit by themselves: what comes in any pieces, and what must not come;
 // and which addresses are tried in which order.
 #include "transport/tcp/address.h"
+#include "transport/tcp/connection.h"
 #include "transport/tcp/connection_table.h"
 #include "transport/tcp/peer.h"
 #include "transport/tcp/tuning.h"

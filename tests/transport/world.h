@@ -4,7 +4,10 @@
 // runtime.
 #pragma once
 
+#include "launch/launch.h"
 #include "messaging/internal/core_monitor.h"
+#include "transport/arena.h"
+#include "transport/conduit.h"
 #include "transport/create.h"
 #include "transport/device_ranges.h"
 
