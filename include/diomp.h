@@ -5,8 +5,8 @@
  *
  * Conventions for all functions, unless the comment of a function differs:
  *  - Functions return 0 (OMPX_SUCCESS) or a negative ompx_status. An error is printed with the
- *    rank, the function, its arguments and a remedy, and ends the job; with DIOMP_ERRORS=return the
- *    function returns the code and ompx_last_error() returns the text.
+ *    rank, the function, its arguments and a remedy, and ends the job; with DIOMP_ERRORS=return, or
+ *    after ompx_set_errors(), the function returns the code and ompx_last_error() returns the text.
  *  - Errors that are not repeated for each function: OMPX_ERR_ARG (null pointer, size that
  *    overflows, unknown constant), OMPX_ERR_RANK, OMPX_ERR_STATE; OMPX_ERR_ADDRESS and
  *    OMPX_ERR_RANGE from transfers; OMPX_ERR_MISMATCH from collectives; OMPX_ERR_TIMEOUT and
@@ -59,6 +59,22 @@ extern "C" {
 OMPX_API_ const char *ompx_status_string(int status) OMPX_NOEXCEPT_;
 /** Text of the calling thread's last error, "" if none; valid until the thread's next error. */
 OMPX_API_ const char *ompx_last_error(void) OMPX_NOEXCEPT_;
+
+/**
+ * Chooses by call what DIOMP_ERRORS chooses for the job: whether an error ends the job or is
+ * returned. OMPX_SCOPE_THREAD: for errors of the calling thread's calls, until it chooses
+ * OMPX_ERRORS_INHERIT. OMPX_SCOPE_LIBRARY: for all threads of this rank without a mode of their
+ * own, and for the loss of another rank. Returns the previous mode of the scope, to be passed back
+ * later, or OMPX_ERR_ARG. Ranks may differ: a collective that fails on several ranks ends the job
+ * if one of them does not return errors. Errors of operations whose call has returned and that have
+ * no event (detached transfers, regions of devices) end the job in both modes. Not collective, does
+ * not block; also valid without a runtime, whose start sets the library's mode to DIOMP_ERRORS.
+ * Compare MPI_Comm_set_errhandler (MPI 4.0, 9.3).
+ */
+OMPX_API_ int ompx_set_errors(ompx_errors_t mode, ompx_scope_t scope) OMPX_NOEXCEPT_;
+/** The mode in effect for calls of the calling thread: OMPX_ERRORS_ABORT or OMPX_ERRORS_RETURN.
+ * Never an error. */
+OMPX_API_ int ompx_errors_mode(void) OMPX_NOEXCEPT_;
 
 /* ---- Ranks ---- */
 
@@ -124,8 +140,8 @@ OMPX_API_ __attribute__((noreturn)) void ompx_abort(int code) OMPX_NOEXCEPT_;
  * initialisation and the first put (docs/tutorial.md, "When may I put, when may I read?").
  *
  * An allocation of 0 bytes returns a unique pointer that may be freed. On failure the result is
- * NULL (with an error, see above). Alignment is at least 64 bytes. omp_realloc on asymmetric memory
- * is not supported (OMPX_ERR_UNSUPPORTED).
+ * NULL (with an error, see above). Alignment is at least 64 bytes. omp_realloc within one kind of
+ * memory is ompx_realloc().
  */
 #define OMPX_SYMMETRIC_MEM_ALLOC_VALUE_ 0x44690001ul
 #define OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_ 0x44690002ul
@@ -145,6 +161,19 @@ OMPX_API_ void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind
 /** Frees memory of these three kinds; collective for symmetric and asymmetric memory. NULL is
  * allowed. OMPX_ERR_ADDRESS if no allocation starts at ptr. */
 OMPX_API_ int ompx_free(void *ptr) OMPX_NOEXCEPT_;
+/**
+ * Changes the size of a block of these three kinds to nbytes and returns its new address, aligned
+ * to 64 bytes. The first min(old size, nbytes) bytes keep their contents; the others are undefined.
+ * Collective for symmetric memory (equal sizes) and for asymmetric memory (each rank passes its own
+ * block and size, since the others keep copies of its address), not for local memory. A collective
+ * call includes a fence and returns after all ranks have copied, so that puts may follow at once;
+ * it completes what was put to the block before the call, and nothing else may access the block
+ * meanwhile. With a NULL ptr allocates symmetric memory; with 0 bytes frees the block and returns
+ * NULL. On an error returns NULL, on all ranks, and the block stays as it is: OMPX_ERR_NOMEM,
+ * OMPX_ERR_MISMATCH, or OMPX_ERR_ADDRESS if no allocation starts at ptr. Compare shmem_realloc
+ * (OpenSHMEM 1.5).
+ */
+OMPX_API_ void *ompx_realloc(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 
 /**
  * Makes the memory [ptr, ptr + nbytes) of the program accessible to all ranks under its local
@@ -266,6 +295,14 @@ OMPX_API_ int ompx_event_detach(ompx_event_t *event, omp_event_handle_t task) OM
  * the data (OpenSHMEM 1.5, 9.8). Returns when src may be reused. */
 OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_t *signal,
                               uint64_t value, ompx_signal_op_t op) OMPX_NOEXCEPT_;
+/** ompx_put_rect(), then update of *signal at `rank` as by ompx_put_signal(): a thread that sees
+ * the new value sees the whole box. Returns when src may be reused. An empty box updates the
+ * signal. */
+OMPX_API_ int ompx_put_rect_signal(int rank, void *dst, const void *src, size_t element_size,
+                                   int num_dims, const size_t *volume, const size_t *dst_offsets,
+                                   const size_t *src_offsets, const size_t *dst_dimensions,
+                                   const size_t *src_dimensions, uint64_t *signal, uint64_t value,
+                                   ompx_signal_op_t op) OMPX_NOEXCEPT_;
 /** Blocks until `*signal cmp value` holds for the local *signal. */
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
@@ -332,6 +369,18 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
  */
 OMPX_API_ int ompx_fence(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_fence_group(ompx_group_t group) OMPX_NOEXCEPT_;
+/** Blocks until all transfers that this rank has started to `rank` are complete and visible there.
+ * Transfers to ranks on other nodes without an event, signals and atomics are completed at all
+ * ranks. */
+OMPX_API_ int ompx_fence_rank(int rank) OMPX_NOEXCEPT_;
+/**
+ * Orders without completion: what this rank has put to a rank before the call (puts, put_signal,
+ * atomics) is visible there before what it puts to that rank afterwards. Does not order gets, and
+ * transfers to different ranks only by what their targets do. Costs a store fence within a node.
+ * Between nodes no network of DiOMP keeps the order of transfers by itself: the call waits there
+ * until the earlier ones are complete. Compare shmem_fence (OpenSHMEM 1.5).
+ */
+OMPX_API_ int ompx_order(void) OMPX_NOEXCEPT_;
 
 enum { OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7 };
 /** Blocks until this rank's transfers of the given kinds (bits above) are complete (DiOMP 2024,
@@ -344,6 +393,10 @@ OMPX_API_ int ompx_waitALLRMA(void) OMPX_NOEXCEPT_;
  * ompx_fence(group) are valid too. */
 OMPX_API_ int ompx_barrier(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_;
+/** Barrier without a fence: collective, blocks until all members have called it. Transfers to ranks
+ * on other nodes may still be in flight afterwards; use it where signals or an earlier fence order
+ * the data. Compare shmem_team_sync (OpenSHMEM 1.5). */
+OMPX_API_ int ompx_sync(ompx_group_t group) OMPX_NOEXCEPT_;
 
 /**
  * Acquires or releases the lock at `rank` for the calling rank (DiOMP 2024, fig. 2). Locking blocks

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp/nonblocking.h
- * Waits for several events, and non-blocking boxes and atomics. Part of diomp.h, which holds the
- * conventions; include diomp.h.
+ * Waits for several events, and non-blocking boxes, signals and atomics. Part of diomp.h, which
+ * holds the conventions; include diomp.h.
  */
 #ifndef DIOMP_H
 #include "../diomp.h" /* which includes this file */
@@ -10,7 +10,7 @@
 #ifndef DIOMP_NONBLOCKING_H
 #define DIOMP_NONBLOCKING_H
 
-/* ---- Non-blocking boxes, atomics, several events ---- */
+/* ---- Non-blocking boxes, signals, atomics, several events ---- */
 
 /** Blocks until all of events[count] are complete, releases them and sets them to NULL; NULL
  * elements are complete. Returns the status of the first operation that failed. OMPX_ERR_TIMEOUT
@@ -35,6 +35,24 @@ OMPX_API_ int ompx_get_rect_nb(void *dst, int rank, const void *src, size_t elem
                                int num_dims, const size_t *volume, const size_t *dst_offsets,
                                const size_t *src_offsets, const size_t *dst_dimensions,
                                const size_t *src_dimensions, ompx_event_t *event) OMPX_NOEXCEPT_;
+
+/**
+ * Non-blocking ompx_put_signal() and ompx_put_rect_signal(): src must not be changed until *event
+ * is complete, which is when data and signal have arrived. With a null `event` the next
+ * ompx_fence() completes the operation. A failure after the return is reported by the event or,
+ * without one, by the next ompx_fence(); the signal then does not change. Signals of several calls
+ * are unordered; with OMPX_SIGNAL_ADD each counts. May block as ompx_atomic_fetch_nb() may. Compare
+ * shmem_put_signal_nbi (OpenSHMEM 1.5, 9.8).
+ */
+OMPX_API_ int ompx_put_signal_nb(int rank, void *dst, const void *src, size_t nbytes,
+                                 uint64_t *signal, uint64_t value, ompx_signal_op_t op,
+                                 ompx_event_t *event) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_put_rect_signal_nb(int rank, void *dst, const void *src, size_t element_size,
+                                      int num_dims, const size_t *volume, const size_t *dst_offsets,
+                                      const size_t *src_offsets, const size_t *dst_dimensions,
+                                      const size_t *src_dimensions, uint64_t *signal,
+                                      uint64_t value, ompx_signal_op_t op,
+                                      ompx_event_t *event) OMPX_NOEXCEPT_;
 
 /**
  * Non-blocking ompx_atomic_fetch() and ompx_atomic_compare_swap(). Operands may be reused on
