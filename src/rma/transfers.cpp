@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
+
 namespace diomp::rma {
 
 transfers::transfers(memory::address_space &space, memory::segment &own,
@@ -66,6 +68,23 @@ status transfers::fence() {
         DIOMP_TRY(device_copies_.wait());
     }
     full_fence();
+    return {};
+}
+
+status transfers::fence_rank(world_rank peer) {
+    if (remote_.is_remote(peer)) {
+        return fence(std::span(&peer, 1));
+    }
+    DIOMP_TRY(device_copies_.wait());
+    full_fence();
+    return {};
+}
+
+status transfers::order() {
+    if (!all_direct()) {
+        return fence();
+    }
+    std::atomic_thread_fence(std::memory_order_release);
     return {};
 }
 
