@@ -143,14 +143,18 @@ status collective_allocator::free(void *ptr) {
 result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
     auto found = find_start(ptr);
     DIOMP_TRY(found);
-    if (found.value().kind == OMPX_MEM_ASYMMETRIC) {
-        return error(OMPX_ERR_UNSUPPORTED, "asymmetric memory cannot be reallocated",
-                     "allocate anew, copy, and free");
+    ompx_mem_kind_t const kind = found.value().kind;
+    if (kind != OMPX_MEM_LOCAL) {
+        DIOMP_TRY(transfers_.fence()); // the round of allocate() follows: no put may be in flight
     }
-    auto fresh = allocate(found.value().kind, nbytes, default_alignment);
+    auto fresh = allocate(kind, nbytes, default_alignment);
     DIOMP_TRY(fresh);
     std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));
-    DIOMP_TRY(free(ptr));
+    if (status freed = free(ptr); !freed) {
+        // After the others' error this is an error on all ranks: each frees its new block.
+        segment_.release(*space_.own_offset(fresh.value()));
+        return freed.take_failure();
+    }
     return fresh;
 }
 

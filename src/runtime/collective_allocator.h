@@ -43,7 +43,8 @@ public:
     /// OMPX_ERR_UNSUPPORTED if the device's memory is not in the global address space.
     result<void *> allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes);
     status free_on_device(int device, void *ptr);
-    /// Allocates anew, copies and frees: symmetric (collective) and local memory.
+    /// Allocates anew, copies and frees; collective for symmetric and asymmetric memory. After an
+    /// error the old block is as it was. Errors: those of allocate and free.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
 
 private:
