@@ -47,17 +47,19 @@ constexpr std::array<operation_row, 29> rows{{
     {"ompx_sync", nullptr, nullptr},
 }};
 
-constexpr std::array<const char *, 17> type_names{
+constexpr std::array<const char *, 27> type_names{
     "no type",      "OMPX_INT8",        "OMPX_UINT8",           "OMPX_INT16",
     "OMPX_UINT16",  "OMPX_INT32",       "OMPX_UINT32",          "OMPX_INT64",
     "OMPX_UINT64",  "OMPX_FLOAT16",     "OMPX_BFLOAT16",        "OMPX_FLOAT",
     "OMPX_DOUBLE",  "OMPX_LONG_DOUBLE", "OMPX_FLOAT_COMPLEX",   "OMPX_DOUBLE_COMPLEX",
-    "OMPX_BOOL"};
+    "OMPX_BOOL",    "OMPX_FLOAT_INT",   "OMPX_DOUBLE_INT",      "OMPX_LONG_INT",
+    "OMPX_2INT",    "OMPX_SHORT_INT",   "OMPX_LONG_DOUBLE_INT", "OMPX_2FLOAT",
+    "OMPX_2DOUBLE", "OMPX_2INT64",      "OMPX_DOUBLE_INT64"};
 
-constexpr std::array<const char *, 13> operator_names{
+constexpr std::array<const char *, 15> operator_names{
     "no operator",  "OMPX_SUM",   "OMPX_PROD", "OMPX_MIN",    "OMPX_MAX",
     "OMPX_BAND",    "OMPX_BOR",   "OMPX_BXOR", "OMPX_LAND",   "OMPX_LOR",
-    "OMPX_REPLACE", "OMPX_NO_OP", "OMPX_AVG",   };
+    "OMPX_REPLACE", "OMPX_NO_OP", "OMPX_AVG",  "OMPX_MINLOC", "OMPX_MAXLOC"};
 
 } // namespace
 
