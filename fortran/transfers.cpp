@@ -92,6 +92,13 @@ public:
         return status;
     }
     int move_sections(section_call call) const {
+        return with_sections([&](const char *function, const ompx_fortran_sections &both) {
+            return call(function, rank_, &both);
+        });
+    }
+    /// Runs use(function, sections), or reports that the shapes differ.
+    template <typename Use>
+    int with_sections(Use &&use) const {
         shape const to(dst_);
         shape const from(src_);
         if (!is_same(to, from)) {
@@ -101,7 +108,7 @@ public:
         ompx_fortran_sections const both{dst_.data(), src_.data(), src_.element_bytes(),
                                          to.num_dims, to.counts,   to.strides,
                                          from.strides};
-        return call(function_, rank_, &both);
+        return use(function_, both);
     }
 
 private:
@@ -167,8 +174,7 @@ int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_even
     });
 }
 
-/// A contiguous target gets data and signal in one message, copied first if src is a section. A
-/// section gets its data first, then a fence, then the signal.
+/// A contiguous target gets data and signal in one message, copied first if src is a section.
 int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
                              uint64_t value, int op) {
     caller const here(DIOMP_FORTRAN_CALLER);
@@ -183,15 +189,28 @@ int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint6
                    ? ompx_put_signal(rank, dst.data(), src.data(), dst.nbytes(), signal, value, how)
                    : status;
     }
-    if (status == OMPX_SUCCESS) {
-        status = given.move_sections(ompx_fortran_put);
+    return status != OMPX_SUCCESS
+               ? status
+               : given.with_sections([&](const char *function, const ompx_fortran_sections &both) {
+                     return ompx_fortran_put_signal(function, rank, &both, signal, value, op);
+                 });
+}
+
+int diomp_fortran_put_signal_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
+                                uint64_t value, int op, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_put_signal_nb", rank, to, from);
+    if (given.status() != OMPX_SUCCESS) {
+        return given.status();
     }
-    if (status == OMPX_SUCCESS) {
-        status = ompx_fence();
+    if (given.is_contiguous()) {
+        return ompx_put_signal_nb(rank, given.dst().data(), given.src().data(),
+                                  given.src().nbytes(), signal, value,
+                                  static_cast<ompx_signal_op_t>(op), event);
     }
-    return status == OMPX_SUCCESS
-               ? ompx_put_signal(rank, dst.data(), nullptr, 0, signal, value, how)
-               : status;
+    return given.with_sections([&](const char *function, const ompx_fortran_sections &both) {
+        return ompx_fortran_put_signal_nb(function, rank, &both, signal, value, op, event);
+    });
 }
 
 int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
