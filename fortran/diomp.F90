@@ -39,6 +39,10 @@ module diomp
     type, bind(c), public :: ompx_event_t
         integer(c_intptr_t) :: handle = 0
     end type
+    !> A set of transfers that are completed apart from all others; none by default.
+    type, bind(c), public :: ompx_context_t
+        integer(c_intptr_t) :: handle = 0
+    end type
     type(ompx_group_t), parameter, public :: ompx_group_world = ompx_group_t(0)
     type(ompx_group_t), parameter, public :: OMPX_GROUP_NONE = ompx_group_t(-1)
 
@@ -52,7 +56,8 @@ module diomp
     public :: ompx_rank_num, ompx_num_ranks, ompx_local_rank_num, ompx_num_local_ranks
     public :: ompx_get_rank_num, ompx_get_num_ranks, ompx_get_local_rank_num, ompx_get_num_local_ranks
     public :: ompx_alloc, ompx_realloc, ompx_free, ompx_allocate, ompx_deallocate
-    public :: ompx_register, ompx_unregister, ompx_remote_ptr
+    public :: ompx_register, ompx_unregister, ompx_remote_ptr, ompx_register_symmetric, ompx_unregister_symmetric
+    public :: ompx_context_create, ompx_context_free, ompx_context_put_nb, ompx_context_get_nb, ompx_context_fence
     public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
     public :: ompx_put_signal_nb
     public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until

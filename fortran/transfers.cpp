@@ -67,6 +67,15 @@ public:
         return dst_.is_contiguous() && src_.is_contiguous();
     }
 
+    /// The status, after the check that both sides are contiguous.
+    [[nodiscard]] int require_contiguous() const {
+        int status = status_;
+        if (status == OMPX_SUCCESS) {
+            status = check_contiguous(site_, dst_, "dst");
+        }
+        return status == OMPX_SUCCESS ? check_contiguous(site_, src_, "src") : status;
+    }
+
     /// Runs plain() for contiguous data, otherwise `call` for sections.
     template <typename Plain>
     int run(section_call call, Plain &&plain) const {
@@ -255,6 +264,40 @@ int diomp_fortran_register(CFI_cdesc_t *range) {
     array const given(range);
     int const status = check_contiguous(call_site("ompx_register", given, given), given, "array");
     return status != OMPX_SUCCESS ? status : ompx_register(given.data(), given.nbytes());
+}
+
+int diomp_fortran_register_symmetric(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const given(range);
+    int const status =
+        check_contiguous(call_site("ompx_register_symmetric", given, given), given, "array");
+    return status != OMPX_SUCCESS ? status : ompx_register_symmetric(given.data(), given.nbytes());
+}
+
+int diomp_fortran_unregister_symmetric(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_unregister_symmetric(array(range).data());
+}
+
+/// Both sides must be contiguous: a section's transfer would need the context of its runs.
+int diomp_fortran_context_put_nb(ompx_context_t context, int rank, CFI_cdesc_t *to,
+                                 CFI_cdesc_t *from) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_context_put_nb", rank, to, from);
+    int const status = given.require_contiguous();
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_context_put_nb(context, rank, given.dst().data(),
+                                                        given.src().data(), given.src().nbytes());
+}
+
+int diomp_fortran_context_get_nb(ompx_context_t context, CFI_cdesc_t *to, int rank,
+                                 CFI_cdesc_t *from) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_context_get_nb", rank, to, from);
+    int const status = given.require_contiguous();
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_context_get_nb(context, given.dst().data(), rank,
+                                                        given.src().data(), given.dst().nbytes());
 }
 
 int diomp_fortran_unregister(CFI_cdesc_t *range) {

@@ -184,6 +184,17 @@ OMPX_API_ int ompx_register(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends the registration of the range that starts at ptr. Not collective. OMPX_ERR_ADDRESS if no
  * registered range starts there. */
 OMPX_API_ int ompx_unregister(void *ptr) OMPX_NOEXCEPT_;
+/**
+ * Makes the memory [ptr, ptr + nbytes), which all ranks have, symmetric: variables of static
+ * storage, or arrays whose addresses may differ between ranks. A rank's own address then names the
+ * counterpart on every rank; it has this meaning before that of a range of ompx_register(). Loads
+ * and stores of other ranks remain impossible. Collective, with equal sizes; a put may follow at
+ * once. OMPX_ERR_ADDRESS as for ompx_register(), on all ranks. As OpenSHMEM's symmetric static data
+ * and MPI_Win_create.
+ */
+OMPX_API_ int ompx_register_symmetric(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
+/** Ends that registration. Collective; includes a fence. */
+OMPX_API_ int ompx_unregister_symmetric(void *ptr) OMPX_NOEXCEPT_;
 
 /**
  * Address at which the calling rank can load and store the counterpart of p at `rank`. NULL if
@@ -357,6 +368,7 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
     return ompx_atomic_fetch(rank, target, operand, result, type, OMPX_REPLACE);
 }
 
+#include "diomp/context.h"
 #include "diomp/group.h"
 #include "diomp/nonblocking.h"
 #include "diomp/wait.h"

@@ -20,6 +20,7 @@
 #include "diomp.h"
 #include "diomp/atomic.hpp"
 #include "diomp/collective.hpp"
+#include "diomp/context.hpp"
 #include "diomp/device.hpp"
 #include "diomp/error.hpp"
 #include "diomp/event.hpp"

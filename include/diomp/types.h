@@ -15,6 +15,9 @@
 /** Handle of a transfer or collective in flight. NULL: complete. */
 typedef struct ompx_event *ompx_event_t;
 
+/** A set of transfers that are completed apart from all others (ompx_context_create). */
+typedef struct ompx_context *ompx_context_t;
+
 /**
  * An ordered set of members: ranks, or endpoints, which are devices of ranks. NULL is the world of
  * ranks. Members are numbered from 0 in the group's order. A rank with several endpoints in a group

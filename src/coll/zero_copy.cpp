@@ -4,6 +4,7 @@
 // second round follows before any buffer may change. One copy, no stage buffer. Members have copied
 // their own blocks before.
 #include "coll/internal/execution.h"
+#include "group/protocol_log.h"
 
 #include <algorithm>
 

@@ -54,7 +54,9 @@ result<location> address_space::locate(world_rank peer, const void *address, std
     if (in_arena(address)) {
         return locate_peer(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
     }
-    return locate_private(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
+    auto const private_address = reinterpret_cast<std::uintptr_t>(address);
+    auto const counterpart = counterparts_.find(peer, private_address);
+    return locate_private(peer, counterpart ? counterpart->address : private_address, nbytes);
 }
 
 result<location> address_space::locate_own(world_rank peer, std::uint64_t offset,
@@ -216,6 +218,9 @@ status address_space::check_own_allocation(std::uint64_t offset, std::size_t nby
 
 result<address_space::block> address_space::counterpart(world_rank peer, const void *address) {
     auto const offset = own_offset(address);
+    if (auto const there = counterparts_.find(peer, reinterpret_cast<std::uintptr_t>(address))) {
+        return block{reinterpret_cast<void *>(there->address), there->nbytes};
+    }
     if (!offset) {
         // An address of another rank: valid if it is the peer's.
         auto found = locate(peer, address, 0);

@@ -7,6 +7,7 @@
 // address: in a range that the rank has registered.
 #pragma once
 
+#include "memory/counterparts.h"
 #include "memory/location.h"
 #include "memory/segment.h"
 
@@ -60,6 +61,9 @@ public:
     /// The counterpart at `peer` of an own address, in the peer's address space.
     result<block> counterpart(world_rank peer, const void *address);
 
+    /// Ranges that all ranks have registered together; locate() translates own addresses in them.
+    [[nodiscard]] counterpart_table &counterparts() { return counterparts_; }
+
     [[nodiscard]] ompx_addr_info_t describe(const void *address) const;
     [[nodiscard]] bool in_arena(const void *address) const {
         return reinterpret_cast<std::uintptr_t>(address) - arena_base_ < arena_span_;
@@ -101,6 +105,7 @@ private:
     world_rank self_;
     bool check_allocations_;
     device_locator device_locator_;
+    counterpart_table counterparts_;
     std::atomic<std::uint64_t> pointers_fetched_{0};
     std::atomic<std::uint64_t> pointer_hits_{0};
 };

@@ -15,7 +15,7 @@ struct operation_row {
     const char *type;   ///< nullptr: none, or a data type
 };
 
-constexpr std::array<operation_row, 29> rows{{
+constexpr std::array<operation_row, 31> rows{{
     {"different calls by its endpoints", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
@@ -45,6 +45,8 @@ constexpr std::array<operation_row, 29> rows{{
     {"asymmetric ompx_target_alloc", nullptr, nullptr},
     {"ompx_target_free", "offset", nullptr},
     {"ompx_sync", nullptr, nullptr},
+    {"ompx_register_symmetric", "nbytes", nullptr},
+    {"ompx_unregister_symmetric", "range", nullptr},
 }};
 
 constexpr std::array<const char *, 27> type_names{

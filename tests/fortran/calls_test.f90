@@ -16,6 +16,7 @@ program calls_test
     call reallocation()
     call nodes()
     call locations()
+    call contexts()
     if (me == 0) print '(a)', "passed"
 
 contains
@@ -158,5 +159,30 @@ contains
         call check(index(ompx_last_error(), "values and indices") > 0, ompx_last_error())
         call check(ompx_allreduce(pair(1), op=OMPX_MINLOC) == OMPX_ERR_ARG, "a scalar")
         mode = ompx_set_errors(mode, OMPX_SCOPE_THREAD)
+    end subroutine
+    !> Static arrays that all ranks register, and transfers of a context.
+    subroutine contexts()
+        integer(c_int32_t), save, target :: field(4000)
+        integer(c_int32_t), target :: mine(1000), back(1000)
+        type(ompx_context_t) :: context
+        integer :: i, mode
+        field = -1
+        call succeed(ompx_register_symmetric(field), "register_symmetric")
+        call succeed(ompx_context_create(context), "create")
+        mine = [(1000*me + i, i=1, 1000)]
+        call succeed(ompx_context_put_nb(context, next, field(1001:2000), mine), "put")
+        call succeed(ompx_context_fence(context), "fence")
+        call succeed(ompx_context_get_nb(context, back, next, field(1001:2000)), "get")
+        call succeed(ompx_context_fence(context), "fence")
+        call check(all(back == mine), "what came back")
+        mode = ompx_set_errors(OMPX_ERRORS_RETURN, OMPX_SCOPE_THREAD)
+        call check(ompx_context_put_nb(context, next, field(1:10:2), mine(1:5)) == OMPX_ERR_UNSUPPORTED, "section")
+        call check(ompx_unregister(field) == OMPX_ERR_ADDRESS, "not alone")
+        mode = ompx_set_errors(mode, OMPX_SCOPE_THREAD)
+        call succeed(ompx_context_free(context), "free")
+        call succeed(ompx_barrier(), "barrier")
+        call check(all(field(1001:2000) == mine + 1000*(before - me)), "what came")
+        call check(all(field(:1000) == -1) .and. all(field(2001:) == -1), "and nothing else")
+        call succeed(ompx_unregister_symmetric(field), "unregister_symmetric")
     end subroutine
 end program calls_test
