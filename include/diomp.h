@@ -368,7 +368,6 @@ static inline int ompx_atomic_swap(int rank, void *target, const void *operand, 
     return ompx_atomic_fetch(rank, target, operand, result, type, OMPX_REPLACE);
 }
 
-#include "diomp/context.h"
 #include "diomp/group.h"
 #include "diomp/nonblocking.h"
 #include "diomp/wait.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp/nonblocking.h
- * Waits for several events, and non-blocking boxes, signals and atomics. Part of diomp.h, which
- * holds the conventions; include diomp.h.
+ * Waits for several events, non-blocking boxes, signals and atomics, and contexts. Part of diomp.h,
+ * which holds the conventions; include diomp.h.
  */
 #ifndef DIOMP_H
 #include "../diomp.h" /* which includes this file */
@@ -67,5 +67,25 @@ OMPX_API_ int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, 
 OMPX_API_ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected,
                                           const void *desired, void *result, ompx_type_t type,
                                           ompx_event_t *event) OMPX_NOEXCEPT_;
+
+/* ---- Contexts ---- */
+
+/**
+ * Creates a context, an empty set of transfers without events. One thread at a time may use it.
+ * Neither ompx_fence() nor a barrier completes its transfers, so that a thread waits for its own
+ * only. Not collective, does not block. Compare shmem_ctx_create (OpenSHMEM 1.5).
+ */
+OMPX_API_ int ompx_context_create(ompx_context_t *context) OMPX_NOEXCEPT_;
+/** Completes the context's transfers, frees it and sets *context to NULL. Blocks. After an error
+ * the context stays as it is. */
+OMPX_API_ int ompx_context_free(ompx_context_t *context) OMPX_NOEXCEPT_;
+/** ompx_put_nb() and ompx_get_nb() without an event, as part of the context: the local buffer must
+ * not be changed (put) or used (get) until ompx_context_fence() returns. */
+OMPX_API_ int ompx_context_put_nb(ompx_context_t context, int rank, void *dst, const void *src,
+                                  size_t nbytes) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_context_get_nb(ompx_context_t context, void *dst, int rank, const void *src,
+                                  size_t nbytes) OMPX_NOEXCEPT_;
+/** Blocks until the context's transfers are complete, puts at their targets. */
+OMPX_API_ int ompx_context_fence(ompx_context_t context) OMPX_NOEXCEPT_;
 
 #endif /* DIOMP_NONBLOCKING_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions for the library of the Fortran module: its error reports and transfers of sections.
-#include "api/internal/rect.h"
+#include "api/internal/put_signal.h"
 #include "api/internal/state.h"
 #include "diomp/binding.hpp"
 #include "rma/rma.h"

@@ -3,6 +3,7 @@
 
 #include "api/internal/state.h"
 #include "diomp.h"
+#include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "messaging/engine.h"
 #include "runtime/collective_allocator.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Puts of bytes and boxes that end with the update of a signal.
+#include "api/internal/put_signal.h"
+
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "diomp.h"

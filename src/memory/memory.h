@@ -7,13 +7,13 @@
 // address: in a range that the rank has registered.
 #pragma once
 
-#include "memory/counterparts.h"
 #include "memory/location.h"
 #include "memory/segment.h"
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -23,6 +23,7 @@ class engine;
 
 namespace diomp::memory {
 
+class counterpart_table;
 class directory;
 
 /// Second-level pointers read from their owners, and cache hits.
@@ -36,6 +37,7 @@ class address_space {
 public:
     address_space(world_rank self, const transport::arena &arena, messaging::engine &engine,
                   segment &own, directory &directory, bool check_allocations);
+    ~address_space();
 
     /// The location of [address, address + nbytes) at `peer`. The rank must be valid. Errors
     /// explain why the address is invalid. May block for a reply of the peer at first use: for
@@ -62,7 +64,7 @@ public:
     result<block> counterpart(world_rank peer, const void *address);
 
     /// Ranges that all ranks have registered together; locate() translates own addresses in them.
-    [[nodiscard]] counterpart_table &counterparts() { return counterparts_; }
+    [[nodiscard]] counterpart_table &counterparts() { return *counterparts_; }
 
     [[nodiscard]] ompx_addr_info_t describe(const void *address) const;
     [[nodiscard]] bool in_arena(const void *address) const {
@@ -105,7 +107,7 @@ private:
     world_rank self_;
     bool check_allocations_;
     device_locator device_locator_;
-    counterpart_table counterparts_;
+    std::unique_ptr<counterpart_table> counterparts_;
     std::atomic<std::uint64_t> pointers_fetched_{0};
     std::atomic<std::uint64_t> pointer_hits_{0};
 };

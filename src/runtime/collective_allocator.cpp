@@ -4,6 +4,7 @@
 #include "base/sizes.h"
 #include "coll/collective.h"
 #include "group/registry.h"
+#include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "offload/device_allocator.h"
 #include "offload/offload.h"

@@ -4,7 +4,6 @@
 
 #include "api/internal/state.h"
 #include "rma/box.h"
-#include "rma/signals.h"
 
 #include <fmt/format.h>
 
@@ -37,9 +36,6 @@ inline result<rma::box> make_box(const rect_arguments &given) {
                     {given.remote_offsets, n},    {given.local_offsets, n},
                     {given.remote_dimensions, n}, {given.local_dimensions, n}};
 }
-
-/// Checks the signal of a put with signal.
-status check_signal(const rma::signal_update &change);
 
 inline std::size_t box_bytes(const rma::box &shape) {
     std::size_t nbytes = shape.element_size;
