@@ -44,14 +44,30 @@ public:
     [[nodiscard]] const array &dst() const { return dst_; }
     [[nodiscard]] const array &src() const { return src_; }
 
-    /// Checks a reduction's arrays: one type, which the operators support.
-    operands &require_one_type() {
-        if (status_ == OMPX_SUCCESS && (dst_.type() == 0 || dst_.type() != src_.type())) {
+    /// Checks a reduction's arrays: one type, which the operators support. MINLOC and MAXLOC take
+    /// arrays of shape (2, ...): a value and an index of its type.
+    operands &require_one_type(ompx_op_t op) {
+        type_ = src_.type();
+        if (status_ == OMPX_SUCCESS && (type_ == 0 || dst_.type() != type_)) {
             status_ =
                 site_.fail(OMPX_ERR_ARG, "dst and src do not have one type that reductions support",
                            "pass integers, reals, complex numbers or logicals");
         }
+        if (status_ == OMPX_SUCCESS && (op == OMPX_MINLOC || op == OMPX_MAXLOC)) {
+            type_ = pair_type(type_);
+            numbers_per_element_ = 2;
+            if (type_ == 0 || !holds_pairs(dst_) || !holds_pairs(src_)) {
+                status_ = site_.fail(OMPX_ERR_ARG, "the arrays do not hold values and indices",
+                                     "pass arrays of shape (2, ...) of integer or real of 4 or 8 "
+                                     "bytes, the value first");
+            }
+        }
         return *this;
+    }
+    /// Of a reduction, after require_one_type().
+    [[nodiscard]] ompx_type_t type() const { return type_; }
+    [[nodiscard]] std::size_t elements(const array &of) const {
+        return of.count() / numbers_per_element_;
     }
     /// Checks that `large` holds `blocks` blocks of the size of `small`, unless blocks <= 0.
     operands &require_blocks(const array &large, const array &small, int blocks) {
@@ -77,11 +93,31 @@ public:
     }
 
 private:
+    static ompx_type_t pair_type(ompx_type_t of) {
+        switch (of) {
+        case OMPX_INT32:
+            return OMPX_2INT;
+        case OMPX_INT64:
+            return OMPX_2INT64;
+        case OMPX_FLOAT:
+            return OMPX_2FLOAT;
+        case OMPX_DOUBLE:
+            return OMPX_2DOUBLE;
+        default:
+            return 0;
+        }
+    }
+    static bool holds_pairs(const array &given) {
+        return given.rank() > 0 && given.dim(0).extent == 2;
+    }
+
     array dst_;
     array src_;
     bool in_place_;
     call_site site_;
     int status_;
+    ompx_type_t type_ = 0;
+    std::size_t numbers_per_element_ = 1;
 };
 
 /// Number of blocks in the buffer of the root; 0, which require_blocks() ignores, on other members.
@@ -95,9 +131,9 @@ int reduce_to_all(const char *function,
                               ompx_group_t),
                   CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
     operands given(function, to, from);
-    given.require_one_type().require_blocks(given.dst(), given.src(), 1);
+    given.require_one_type(op).require_blocks(given.dst(), given.src(), 1);
     return given.run([&](void *dst, const void *src) {
-        return call(dst, src, given.src().count(), given.src().type(), op, group);
+        return call(dst, src, given.elements(given.src()), given.type(), op, group);
     });
 }
 
@@ -118,6 +154,11 @@ int diomp_fortran_barrier(const ompx_group_t *group) {
     return ompx_barrier_group(group_of(group));
 }
 
+int diomp_fortran_sync(const ompx_group_t *group) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_sync(group_of(group));
+}
+
 int diomp_fortran_bcast(CFI_cdesc_t *where, const int *root, const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands const given("ompx_bcast", where, nullptr);
@@ -131,9 +172,9 @@ int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int r
                          const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce", to, from);
-    given.require_one_type().require_blocks(given.dst(), given.src(), 1);
+    given.require_one_type(op).require_blocks(given.dst(), given.src(), 1);
     return given.run([&](void *dst, const void *src) {
-        return ompx_reduce(dst, src, given.src().count(), given.src().type(), op, root,
+        return ompx_reduce(dst, src, given.elements(given.src()), given.type(), op, root,
                            group_of(group));
     });
 }
@@ -160,10 +201,10 @@ int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t o
                                  const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
     operands given("ompx_reduce_scatter", to, from);
-    given.require_one_type().require_blocks(given.src(), given.dst(),
-                                            ompx_group_size(group_of(group)));
+    given.require_one_type(op).require_blocks(given.src(), given.dst(),
+                                              ompx_group_size(group_of(group)));
     return given.run([&](void *dst, const void *src) {
-        return ompx_reduce_scatter(dst, src, given.dst().count(), given.src().type(), op,
+        return ompx_reduce_scatter(dst, src, given.elements(given.dst()), given.type(), op,
                                    group_of(group));
     });
 }

@@ -24,7 +24,10 @@ module diomp
         OMPX_CMP_EQ = 0, OMPX_CMP_NE = 1, OMPX_CMP_GT = 2, OMPX_CMP_GE = 3, OMPX_CMP_LT = 4, OMPX_CMP_LE = 5
     integer(c_int32_t), parameter, public :: &
         OMPX_SUM = 1, OMPX_PROD = 2, OMPX_MIN = 3, OMPX_MAX = 4, OMPX_BAND = 5, OMPX_BOR = 6, OMPX_BXOR = 7, &
-        OMPX_LAND = 8, OMPX_LOR = 9, OMPX_REPLACE = 10, OMPX_NO_OP = 11, OMPX_AVG = 12
+        OMPX_LAND = 8, OMPX_LOR = 9, OMPX_REPLACE = 10, OMPX_NO_OP = 11, OMPX_AVG = 12, OMPX_MINLOC = 13, OMPX_MAXLOC = 14
+    integer(c_int), parameter, public :: &
+        OMPX_ERRORS_ABORT = 0, OMPX_ERRORS_RETURN = 1, OMPX_ERRORS_INHERIT = 2, &
+        OMPX_SCOPE_THREAD = 0, OMPX_SCOPE_LIBRARY = 1
     integer(c_int), parameter, public :: &
         OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7
 
@@ -36,6 +39,10 @@ module diomp
     type, bind(c), public :: ompx_event_t
         integer(c_intptr_t) :: handle = 0
     end type
+    !> A set of transfers that are completed apart from all others; none by default.
+    type, bind(c), public :: ompx_context_t
+        integer(c_intptr_t) :: handle = 0
+    end type
     type(ompx_group_t), parameter, public :: ompx_group_world = ompx_group_t(0)
     type(ompx_group_t), parameter, public :: OMPX_GROUP_NONE = ompx_group_t(-1)
 
@@ -44,19 +51,22 @@ module diomp
     end interface
     public :: operator(==)
 
-    public :: ompx_status_string, ompx_last_error
+    public :: ompx_status_string, ompx_last_error, ompx_set_errors, ompx_errors_mode
     public :: ompx_init, ompx_finalize, ompx_is_initialized, ompx_abort
     public :: ompx_rank_num, ompx_num_ranks, ompx_local_rank_num, ompx_num_local_ranks
     public :: ompx_get_rank_num, ompx_get_num_ranks, ompx_get_local_rank_num, ompx_get_num_local_ranks
-    public :: ompx_alloc, ompx_free, ompx_allocate, ompx_deallocate
-    public :: ompx_register, ompx_unregister, ompx_remote_ptr
+    public :: ompx_alloc, ompx_realloc, ompx_free, ompx_allocate, ompx_deallocate
+    public :: ompx_register, ompx_unregister, ompx_remote_ptr, ompx_register_symmetric, ompx_unregister_symmetric
+    public :: ompx_context_create, ompx_context_free, ompx_context_put_nb, ompx_context_get_nb, ompx_context_fence
     public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
+    public :: ompx_put_signal_nb
     public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until
     public :: ompx_progress, ompx_signal_test, ompx_signal_wait_fetch
+    public :: ompx_fence_rank, ompx_order, ompx_sync
     public :: ompx_fence, ompx_barrier, ompx_waitRMA, ompx_waitALLRMA
     public :: ompx_lock, ompx_unlock, ompx_try_lock, ompx_lockt, ompx_unlockt, ompx_try_lockt
     public :: ompx_group_create, ompx_group_split, ompx_group_merge, ompx_group_dup, ompx_group_free
-    public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank
+    public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank, ompx_group_split_node, ompx_group_node_members
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
     public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
 

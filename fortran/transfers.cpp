@@ -67,6 +67,15 @@ public:
         return dst_.is_contiguous() && src_.is_contiguous();
     }
 
+    /// The status, after the check that both sides are contiguous.
+    [[nodiscard]] int require_contiguous() const {
+        int status = status_;
+        if (status == OMPX_SUCCESS) {
+            status = check_contiguous(site_, dst_, "dst");
+        }
+        return status == OMPX_SUCCESS ? check_contiguous(site_, src_, "src") : status;
+    }
+
     /// Runs plain() for contiguous data, otherwise `call` for sections.
     template <typename Plain>
     int run(section_call call, Plain &&plain) const {
@@ -92,6 +101,13 @@ public:
         return status;
     }
     int move_sections(section_call call) const {
+        return with_sections([&](const char *function, const ompx_fortran_sections &both) {
+            return call(function, rank_, &both);
+        });
+    }
+    /// Runs use(function, sections), or reports that the shapes differ.
+    template <typename Use>
+    int with_sections(Use &&use) const {
         shape const to(dst_);
         shape const from(src_);
         if (!is_same(to, from)) {
@@ -101,7 +117,7 @@ public:
         ompx_fortran_sections const both{dst_.data(), src_.data(), src_.element_bytes(),
                                          to.num_dims, to.counts,   to.strides,
                                          from.strides};
-        return call(function_, rank_, &both);
+        return use(function_, both);
     }
 
 private:
@@ -167,8 +183,7 @@ int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_even
     });
 }
 
-/// A contiguous target gets data and signal in one message, copied first if src is a section. A
-/// section gets its data first, then a fence, then the signal.
+/// A contiguous target gets data and signal in one message, copied first if src is a section.
 int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
                              uint64_t value, int op) {
     caller const here(DIOMP_FORTRAN_CALLER);
@@ -183,15 +198,28 @@ int diomp_fortran_put_signal(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint6
                    ? ompx_put_signal(rank, dst.data(), src.data(), dst.nbytes(), signal, value, how)
                    : status;
     }
-    if (status == OMPX_SUCCESS) {
-        status = given.move_sections(ompx_fortran_put);
+    return status != OMPX_SUCCESS
+               ? status
+               : given.with_sections([&](const char *function, const ompx_fortran_sections &both) {
+                     return ompx_fortran_put_signal(function, rank, &both, signal, value, op);
+                 });
+}
+
+int diomp_fortran_put_signal_nb(int rank, CFI_cdesc_t *to, CFI_cdesc_t *from, uint64_t *signal,
+                                uint64_t value, int op, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_put_signal_nb", rank, to, from);
+    if (given.status() != OMPX_SUCCESS) {
+        return given.status();
     }
-    if (status == OMPX_SUCCESS) {
-        status = ompx_fence();
+    if (given.is_contiguous()) {
+        return ompx_put_signal_nb(rank, given.dst().data(), given.src().data(),
+                                  given.src().nbytes(), signal, value,
+                                  static_cast<ompx_signal_op_t>(op), event);
     }
-    return status == OMPX_SUCCESS
-               ? ompx_put_signal(rank, dst.data(), nullptr, 0, signal, value, how)
-               : status;
+    return given.with_sections([&](const char *function, const ompx_fortran_sections &both) {
+        return ompx_fortran_put_signal_nb(function, rank, &both, signal, value, op, event);
+    });
 }
 
 int diomp_fortran_atomic_fetch(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
@@ -236,6 +264,40 @@ int diomp_fortran_register(CFI_cdesc_t *range) {
     array const given(range);
     int const status = check_contiguous(call_site("ompx_register", given, given), given, "array");
     return status != OMPX_SUCCESS ? status : ompx_register(given.data(), given.nbytes());
+}
+
+int diomp_fortran_register_symmetric(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const given(range);
+    int const status =
+        check_contiguous(call_site("ompx_register_symmetric", given, given), given, "array");
+    return status != OMPX_SUCCESS ? status : ompx_register_symmetric(given.data(), given.nbytes());
+}
+
+int diomp_fortran_unregister_symmetric(CFI_cdesc_t *range) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    return ompx_unregister_symmetric(array(range).data());
+}
+
+/// Both sides must be contiguous: a section's transfer would need the context of its runs.
+int diomp_fortran_context_put_nb(ompx_context_t context, int rank, CFI_cdesc_t *to,
+                                 CFI_cdesc_t *from) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_context_put_nb", rank, to, from);
+    int const status = given.require_contiguous();
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_context_put_nb(context, rank, given.dst().data(),
+                                                        given.src().data(), given.src().nbytes());
+}
+
+int diomp_fortran_context_get_nb(ompx_context_t context, CFI_cdesc_t *to, int rank,
+                                 CFI_cdesc_t *from) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_context_get_nb", rank, to, from);
+    int const status = given.require_contiguous();
+    return status != OMPX_SUCCESS ? status
+                                  : ompx_context_get_nb(context, given.dst().data(), rank,
+                                                        given.src().data(), given.dst().nbytes());
 }
 
 int diomp_fortran_unregister(CFI_cdesc_t *range) {

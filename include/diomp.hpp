@@ -6,7 +6,8 @@
  * `p[i]`) is a single get or put.
  *
  * Errors. A negative status is thrown as a diomp::error. With the default DIOMP_ERRORS=abort the
- * runtime ends the job first; use DIOMP_ERRORS=return to get exceptions. Destructors ignore errors.
+ * runtime ends the job first; use DIOMP_ERRORS=return, ompx_set_errors() or an errors_guard to get
+ * exceptions. Destructors ignore errors.
  * Without exceptions (-fno-exceptions) an error prints its text and ends the job.
  *
  * Collective constructors and destructors ("Collective" in their comment) must be called by all
@@ -19,6 +20,7 @@
 #include "diomp.h"
 #include "diomp/atomic.hpp"
 #include "diomp/collective.hpp"
+#include "diomp/context.hpp"
 #include "diomp/device.hpp"
 #include "diomp/error.hpp"
 #include "diomp/event.hpp"

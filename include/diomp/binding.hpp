@@ -5,6 +5,9 @@
 #define DIOMP_BINDING_HPP
 
 #include <cstddef>
+#include <cstdint>
+
+struct ompx_event;
 
 extern "C" {
 
@@ -32,6 +35,14 @@ __attribute__((visibility("default"))) int
 ompx_fortran_put(const char *function, int rank, const ompx_fortran_sections *given) noexcept;
 __attribute__((visibility("default"))) int
 ompx_fortran_get(const char *function, int rank, const ompx_fortran_sections *given) noexcept;
+/// ompx_put_signal and ompx_put_signal_nb for sections. `op` is an ompx_signal_op_t.
+__attribute__((visibility("default"))) int
+ompx_fortran_put_signal(const char *function, int rank, const ompx_fortran_sections *given,
+                        std::uint64_t *signal, std::uint64_t value, int op) noexcept;
+__attribute__((visibility("default"))) int
+ompx_fortran_put_signal_nb(const char *function, int rank, const ompx_fortran_sections *given,
+                           std::uint64_t *signal, std::uint64_t value, int op,
+                           ompx_event **event) noexcept;
 
 /// Call site in the program while the calling thread is in a procedure of the module, otherwise
 /// null (DIOMP_STATS=callsites).

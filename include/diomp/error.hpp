@@ -51,6 +51,21 @@ inline int check(int status) {
 
 } // namespace detail
 
+/// Chooses for the calling thread what an error does, until the object is destroyed: with
+/// OMPX_ERRORS_RETURN, functions throw. Destroy in the thread and in the reverse order of
+/// construction.
+class errors_guard {
+public:
+    explicit errors_guard(ompx_errors_t mode = OMPX_ERRORS_RETURN)
+        : before_(detail::check(ompx_set_errors(mode, OMPX_SCOPE_THREAD))) {}
+    ~errors_guard() { ompx_set_errors(static_cast<ompx_errors_t>(before_), OMPX_SCOPE_THREAD); }
+    errors_guard(const errors_guard &) = delete;
+    errors_guard &operator=(const errors_guard &) = delete;
+
+private:
+    int before_;
+};
+
 /// This process's rank in the world, and the number of ranks. Any thread; do not block.
 [[nodiscard]] inline int this_rank() { return detail::check(ompx_rank_num()); }
 [[nodiscard]] inline int num_ranks() { return detail::check(ompx_num_ranks()); }

@@ -98,6 +98,21 @@ public:
                                       signal.address(), value, how));
     }
 
+    /// put_signal(); the values must not be changed until the event is complete, which is when
+    /// they and the signal have arrived.
+    template <transferable_range R>
+        requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, value_type>)
+    event put_signal_nb(const R &values, global_ptr<std::uint64_t> signal, std::uint64_t value,
+                        ompx_signal_op_t how = OMPX_SIGNAL_SET) const {
+        if (signal.rank() != rank_) {
+            detail::fail(OMPX_ERR_RANK, "put_signal_nb: data and signal belong to different ranks");
+        }
+        ompx_event_t handle = nullptr;
+        detail::check(ompx_put_signal_nb(rank_, address_, std::ranges::data(values),
+                                         nbytes_of(values), signal.address(), value, how, &handle));
+        return event(handle);
+    }
+
     [[nodiscard]] value_type get() const {
         // As bytes, since a transferable type need not have a default constructor.
         // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): filled by the transfer

@@ -35,6 +35,13 @@ OMPX_API_ int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result
  * with a negative color must call too and gets OMPX_GROUP_NONE. */
 OMPX_API_ int ompx_group_split(ompx_group_t group, int color, int key,
                                ompx_group_t *result) OMPX_NOEXCEPT_;
+/**
+ * Splits a group by node: the members on the caller's node form a new group, in the order of
+ * `group`. A node is a set of ranks that load and store each other's memory (ompx_remote_ptr);
+ * ranks of one host that a network connects (DIOMP_CONDUIT) are nodes of their own. Collective over
+ * `group`. As MPI_Comm_split_type with MPI_COMM_TYPE_SHARED (MPI 4.0, 7.4.2).
+ */
+OMPX_API_ int ompx_group_split_node(ompx_group_t group, ompx_group_t *result) OMPX_NOEXCEPT_;
 /** ompx_group_split() with a color and a key for each of the caller's endpoints, in the group's
  * order, and as many results: colors, keys, results [ompx_group_num_own_endpoints()]. The caller's
  * endpoints of equal color get the same handle, which must be freed once. */
@@ -56,6 +63,10 @@ OMPX_API_ int ompx_group_size(ompx_group_t group) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_group_rank(ompx_group_t group) OMPX_NOEXCEPT_;
 /** World rank of a member. Does not block. */
 OMPX_API_ int ompx_group_world_rank(ompx_group_t group, int member) OMPX_NOEXCEPT_;
+/** Writes the numbers of the members on the caller's node, itself among them, in ascending order
+ * into members[count], as many as fit. Returns how many there are. NULL is valid with a count of 0.
+ * Does not block. */
+OMPX_API_ int ompx_group_node_members(ompx_group_t group, int *members, int count) OMPX_NOEXCEPT_;
 /** Number of the caller's endpoints in a group of endpoints; 0 for a group of ranks. Does not
  * block. */
 OMPX_API_ int ompx_group_num_own_endpoints(ompx_group_t group) OMPX_NOEXCEPT_;

@@ -6,6 +6,7 @@
 #include "diomp.h"
 #include "diomp/error.hpp"
 
+#include <cstddef>
 #include <ranges>
 #include <type_traits>
 #include <utility>
@@ -46,6 +47,14 @@ public:
         int result = OMPX_NO_MEMBER;
         detail::check(ompx_group_translate(handle_, &member, 1, to.handle(), &result));
         return result;
+    }
+    /// The numbers of the members on the caller's node, ascending.
+    [[nodiscard]] std::vector<int> node_members() const {
+        std::vector<int> members(
+            static_cast<std::size_t>(detail::check(ompx_group_node_members(handle_, nullptr, 0))));
+        detail::check(
+            ompx_group_node_members(handle_, members.data(), static_cast<int>(members.size())));
+        return members;
     }
 
 private:
@@ -107,6 +116,12 @@ public:
         detail::check(ompx_group_split(from.handle(), color, key, &made.handle_));
         return made;
     }
+    /// A group of the members on the caller's node, in the order of `from`.
+    [[nodiscard]] static group split_node(group_ref from = {}) {
+        group made;
+        detail::check(ompx_group_split_node(from.handle(), &made.handle_));
+        return made;
+    }
     /// A group of the members of a, then those of b that are not in a.
     [[nodiscard]] static group merge(group_ref a, group_ref b) {
         group made;
@@ -138,6 +153,13 @@ private:
 /// Blocks until this rank's transfers (to the group's members) are complete.
 inline void fence() { detail::check(ompx_fence()); }
 inline void fence(group_ref group) { detail::check(ompx_fence_group(group.handle())); }
+/// Blocks until this rank's transfers to `rank` are complete.
+inline void fence_rank(int rank) { detail::check(ompx_fence_rank(rank)); }
+/// Orders this rank's earlier puts to each rank before its later ones, without completion.
+inline void order() { detail::check(ompx_order()); }
+/// Barrier without a fence; collective over the group, blocks. No default argument, because of
+/// POSIX's sync().
+inline void sync(group_ref group) { detail::check(ompx_sync(group.handle())); }
 /// Barrier; collective over the group, blocks, includes a fence.
 inline void barrier() { detail::check(ompx_barrier()); }
 inline void barrier(group_ref group) { detail::check(ompx_barrier_group(group.handle())); }

@@ -34,8 +34,8 @@ extern "C" {
  * initialisation and the first put (docs/tutorial.md, "When may I put, when may I read?").
  *
  * An allocation of 0 bytes returns a unique pointer that may be freed. On failure the result is
- * NULL (with an error, see above). Alignment is at least 64 bytes. omp_realloc on asymmetric memory
- * is not supported (OMPX_ERR_UNSUPPORTED).
+ * NULL (with an error, see above). Alignment is at least 64 bytes. omp_realloc within one kind of
+ * memory is ompx_realloc().
  */
 #define OMPX_SYMMETRIC_MEM_ALLOC_VALUE_ 0x44690001ul
 #define OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_ 0x44690002ul
@@ -55,6 +55,19 @@ OMPX_API_ void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind
 /** Frees memory of these three kinds; collective for symmetric and asymmetric memory. NULL is
  * allowed. OMPX_ERR_ADDRESS if no allocation starts at ptr. */
 OMPX_API_ int ompx_free(void *ptr) OMPX_NOEXCEPT_;
+/**
+ * Changes the size of a block of these three kinds to nbytes and returns its new address, aligned
+ * to 64 bytes. The first min(old size, nbytes) bytes keep their contents; the others are undefined.
+ * Collective for symmetric memory (equal sizes) and for asymmetric memory (each rank passes its own
+ * block and size, since the others keep copies of its address), not for local memory. A collective
+ * call includes a fence and returns after all ranks have copied, so that puts may follow at once;
+ * it completes what was put to the block before the call, and nothing else may access the block
+ * meanwhile. With a NULL ptr allocates symmetric memory; with 0 bytes frees the block and returns
+ * NULL. On an error returns NULL, on all ranks, and the block stays as it is: OMPX_ERR_NOMEM,
+ * OMPX_ERR_MISMATCH, or OMPX_ERR_ADDRESS if no allocation starts at ptr. Compare shmem_realloc
+ * (OpenSHMEM 1.5).
+ */
+OMPX_API_ void *ompx_realloc(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 
 /**
  * Makes the memory [ptr, ptr + nbytes) of the program accessible to all ranks under its local
@@ -65,6 +78,17 @@ OMPX_API_ int ompx_register(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends the registration of the range that starts at ptr. Not collective. OMPX_ERR_ADDRESS if no
  * registered range starts there. */
 OMPX_API_ int ompx_unregister(void *ptr) OMPX_NOEXCEPT_;
+/**
+ * Makes the memory [ptr, ptr + nbytes), which all ranks have, symmetric: variables of static
+ * storage, or arrays whose addresses may differ between ranks. A rank's own address then names the
+ * counterpart on every rank; it has this meaning before that of a range of ompx_register(). Loads
+ * and stores of other ranks remain impossible. Collective, with equal sizes; a put may follow at
+ * once. OMPX_ERR_ADDRESS as for ompx_register(), on all ranks. As OpenSHMEM's symmetric static data
+ * and MPI_Win_create.
+ */
+OMPX_API_ int ompx_register_symmetric(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
+/** Ends that registration. Collective; includes a fence. */
+OMPX_API_ int ompx_unregister_symmetric(void *ptr) OMPX_NOEXCEPT_;
 
 /**
  * Address at which the calling rank can load and store the counterpart of p at `rank`. NULL if

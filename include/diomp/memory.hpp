@@ -177,6 +177,27 @@ template <typename T>
     detail::check(ompx_barrier());
     return made;
 }
+/// Changes the number of elements of an array of the functions here (ompx_realloc): the first ones
+/// keep their values, new ones are undefined. Collective unless the memory is local; a put may
+/// follow at once. After an error the array is as it was.
+template <typename T>
+    requires std::is_unbounded_array_v<T> && transferable<std::remove_extent_t<T>> &&
+             (alignof(std::remove_extent_t<T>) <= 64)
+void reallocate(owner<T> &array, std::size_t count) {
+    using element = std::remove_extent_t<T>;
+    if (array == nullptr || count == 0) {
+        detail::fail(OMPX_ERR_ARG, "reallocate: no array, or no elements");
+    }
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(element)) {
+        detail::fail(OMPX_ERR_ARG, "reallocate: the number of elements overflows a size in bytes");
+    }
+    void *const moved = ompx_realloc(array.get(), count * sizeof(element));
+    if (moved == nullptr) {
+        detail::fail_last(OMPX_ERR_NOMEM);
+    }
+    static_cast<void>(array.release());
+    array.reset(static_cast<element *>(moved));
+}
 /// Creates an object or array in local memory. Not collective.
 template <typename T, typename... Args>
     requires(!std::is_array_v<T>)

@@ -20,6 +20,22 @@ OMPX_API_ const char *ompx_status_string(int status) OMPX_NOEXCEPT_;
 /** Text of the calling thread's last error, "" if none; valid until the thread's next error. */
 OMPX_API_ const char *ompx_last_error(void) OMPX_NOEXCEPT_;
 
+/**
+ * Chooses by call what DIOMP_ERRORS chooses for the job: whether an error ends the job or is
+ * returned. OMPX_SCOPE_THREAD: for errors of the calling thread's calls, until it chooses
+ * OMPX_ERRORS_INHERIT. OMPX_SCOPE_LIBRARY: for all threads of this rank without a mode of their
+ * own, and for the loss of another rank. Returns the previous mode of the scope, to be passed back
+ * later, or OMPX_ERR_ARG. Ranks may differ: a collective that fails on several ranks ends the job
+ * if one of them does not return errors. Errors of operations whose call has returned and that have
+ * no event (detached transfers, regions of devices) end the job in both modes. Not collective, does
+ * not block; also valid without a runtime, whose start sets the library's mode to DIOMP_ERRORS.
+ * Compare MPI_Comm_set_errhandler (MPI 4.0, 9.3).
+ */
+OMPX_API_ int ompx_set_errors(ompx_errors_t mode, ompx_scope_t scope) OMPX_NOEXCEPT_;
+/** The mode in effect for calls of the calling thread: OMPX_ERRORS_ABORT or OMPX_ERRORS_RETURN.
+ * Never an error. */
+OMPX_API_ int ompx_errors_mode(void) OMPX_NOEXCEPT_;
+
 /* ---- Ranks ---- */
 
 /** Starts the runtime. Optional: a program linked with DiOMP starts it before main. The first call

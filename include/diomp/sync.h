@@ -20,6 +20,18 @@ extern "C" {
  */
 OMPX_API_ int ompx_fence(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_fence_group(ompx_group_t group) OMPX_NOEXCEPT_;
+/** Blocks until all transfers that this rank has started to `rank` are complete and visible there.
+ * Transfers to ranks on other nodes without an event, signals and atomics are completed at all
+ * ranks. */
+OMPX_API_ int ompx_fence_rank(int rank) OMPX_NOEXCEPT_;
+/**
+ * Orders without completion: what this rank has put to a rank before the call (puts, put_signal,
+ * atomics) is visible there before what it puts to that rank afterwards. Does not order gets, and
+ * transfers to different ranks only by what their targets do. Costs a store fence within a node.
+ * Between nodes no network of DiOMP keeps the order of transfers by itself: the call waits there
+ * until the earlier ones are complete. Compare shmem_fence (OpenSHMEM 1.5).
+ */
+OMPX_API_ int ompx_order(void) OMPX_NOEXCEPT_;
 
 enum { OMPX_RMA_PUT = 1, OMPX_RMA_GET = 2, OMPX_RMA_ATOMIC = 4, OMPX_RMA_ALL = 7 };
 /** Blocks until this rank's transfers of the given kinds (bits above) are complete (DiOMP 2024,
@@ -32,6 +44,10 @@ OMPX_API_ int ompx_waitALLRMA(void) OMPX_NOEXCEPT_;
  * ompx_fence(group) are valid too. */
 OMPX_API_ int ompx_barrier(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_;
+/** Barrier without a fence: collective, blocks until all members have called it. Transfers to ranks
+ * on other nodes may still be in flight afterwards; use it where signals or an earlier fence order
+ * the data. Compare shmem_team_sync (OpenSHMEM 1.5). */
+OMPX_API_ int ompx_sync(ompx_group_t group) OMPX_NOEXCEPT_;
 
 /**
  * Acquires or releases the lock at `rank` for the calling rank (DiOMP 2024, fig. 2). Locking blocks

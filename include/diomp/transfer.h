@@ -102,6 +102,14 @@ OMPX_API_ int ompx_event_detach(ompx_event_t *event, omp_event_handle_t task) OM
  * the data (OpenSHMEM 1.5, 9.8). Returns when src may be reused. */
 OMPX_API_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_t *signal,
                               uint64_t value, ompx_signal_op_t op) OMPX_NOEXCEPT_;
+/** ompx_put_rect(), then update of *signal at `rank` as by ompx_put_signal(): a thread that sees
+ * the new value sees the whole box. Returns when src may be reused. An empty box updates the
+ * signal. */
+OMPX_API_ int ompx_put_rect_signal(int rank, void *dst, const void *src, size_t element_size,
+                                   int num_dims, const size_t *volume, const size_t *dst_offsets,
+                                   const size_t *src_offsets, const size_t *dst_dimensions,
+                                   const size_t *src_dimensions, uint64_t *signal, uint64_t value,
+                                   ompx_signal_op_t op) OMPX_NOEXCEPT_;
 /** Blocks until `*signal cmp value` holds for the local *signal. */
 OMPX_API_ int ompx_signal_wait(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;

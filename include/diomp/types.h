@@ -27,6 +27,9 @@
 /** Handle of a transfer or collective in flight. NULL: complete. */
 typedef struct ompx_event *ompx_event_t;
 
+/** A set of transfers that are completed apart from all others (ompx_context_create). */
+typedef struct ompx_context *ompx_context_t;
+
 /**
  * An ordered set of members: ranks, or endpoints, which are devices of ranks. NULL is the world of
  * ranks. Members are numbered from 0 in the group's order. A rank with several endpoints in a group
@@ -49,6 +52,14 @@ typedef struct ompx_endpoint_t {
     int rank; /**< world rank */
     int device;
 } ompx_endpoint_t;
+
+/** What an error does (ompx_set_errors). */
+typedef enum ompx_errors {
+    OMPX_ERRORS_ABORT = 0,  /**< is printed and ends the job */
+    OMPX_ERRORS_RETURN = 1, /**< is returned: a negative status, NULL from allocations */
+    OMPX_ERRORS_INHERIT = 2 /**< of a thread: as for the library */
+} ompx_errors_t;
+typedef enum ompx_scope { OMPX_SCOPE_THREAD = 0, OMPX_SCOPE_LIBRARY = 1 } ompx_scope_t;
 
 typedef enum ompx_mem_kind {
     OMPX_MEM_NONE = 0, /**< not in the global address space */
@@ -105,10 +116,57 @@ enum {
     OMPX_LONG_DOUBLE = 13,
     OMPX_FLOAT_COMPLEX = 14,
     OMPX_DOUBLE_COMPLEX = 15,
-    OMPX_BOOL = 16
+    OMPX_BOOL = 16,
+    /* pairs of a value and an index, for OMPX_MINLOC and OMPX_MAXLOC only */
+    OMPX_FLOAT_INT = 17,       /**< ompx_float_int_t */
+    OMPX_DOUBLE_INT = 18,      /**< ompx_double_int_t */
+    OMPX_LONG_INT = 19,        /**< ompx_long_int_t */
+    OMPX_2INT = 20,            /**< ompx_2int_t, or int32_t[2] */
+    OMPX_SHORT_INT = 21,       /**< ompx_short_int_t */
+    OMPX_LONG_DOUBLE_INT = 22, /**< ompx_long_double_int_t */
+    OMPX_2FLOAT = 23,          /**< float[2] */
+    OMPX_2DOUBLE = 24,         /**< double[2] */
+    OMPX_2INT64 = 25,          /**< ompx_2int64_t, or int64_t[2] */
+    OMPX_DOUBLE_INT64 = 26     /**< ompx_double_int64_t */
 };
 /** Type of an element of n bytes (1 .. 65535), for user-defined operators. */
 #define OMPX_TYPE_OF_SIZE(n) ((ompx_type_t)(0x10000 + (n)))
+
+/* Elements of the types of pairs, which are laid out as those of MPI_FLOAT_INT and its siblings
+ * (MPI 4.0, 6.9.4). The bytes between value and index, and after the index, are undefined in
+ * results. */
+typedef struct ompx_float_int_t {
+    float value;
+    int32_t index;
+} ompx_float_int_t;
+typedef struct ompx_double_int_t {
+    double value;
+    int32_t index;
+} ompx_double_int_t;
+typedef struct ompx_long_int_t {
+    int64_t value;
+    int32_t index;
+} ompx_long_int_t;
+typedef struct ompx_2int_t {
+    int32_t value;
+    int32_t index;
+} ompx_2int_t;
+typedef struct ompx_short_int_t {
+    int16_t value;
+    int32_t index;
+} ompx_short_int_t;
+typedef struct ompx_long_double_int_t {
+    long double value;
+    int32_t index;
+} ompx_long_double_int_t;
+typedef struct ompx_2int64_t {
+    int64_t value;
+    int64_t index;
+} ompx_2int64_t;
+typedef struct ompx_double_int64_t {
+    double value;
+    int64_t index;
+} ompx_double_int64_t;
 
 /**
  * Operators of reductions and atomics.
@@ -118,7 +176,13 @@ enum {
  * and payload, so the bits of the result depend neither on the order of the operands nor on where
  * they are combined (ranks, devices, atomics). A single operand is copied unchanged.
  *
- * A reduction gives all members the same bits, except in the padding of long double. The bits of
+ * OMPX_MINLOC and OMPX_MAXLOC combine pairs of a value and an index, in collectives on host memory.
+ * The value is that of OMPX_MIN or OMPX_MAX, the index the lowest of those operands that have this
+ * value: -0 and 0 are different values, all NaNs the same one. As MPI_MINLOC and MPI_MAXLOC (MPI
+ * 4.0, 6.9.4), which leave NaNs undefined.
+ *
+ * A reduction gives all members the same bits, except in the padding of long double and of pairs.
+ * The bits of
  * floating-point sums and products may depend on the number of members, nodes or elements. If there
  * are several NaNs, the processor chooses the payload, so that members on nodes with different
  * processors may get different payloads.
@@ -136,7 +200,9 @@ enum {
     OMPX_LOR = 9,
     OMPX_AVG = 12,     /**< collectives only: the sum divided by the number of members */
     OMPX_REPLACE = 10, /**< atomics only: store the operand (swap) */
-    OMPX_NO_OP = 11    /**< atomics only: fetch, change nothing */
+    OMPX_NO_OP = 11,   /**< atomics only: fetch, change nothing */
+    OMPX_MINLOC = 13,  /**< collectives only: the least value and its lowest index */
+    OMPX_MAXLOC = 14   /**< collectives only: the greatest value and its lowest index */
 };
 /** Computes inout[i] = inout[i] op in[i] for i < count. Called on any thread; must not call
  * DiOMP. */

@@ -50,6 +50,22 @@ consteval ompx_type_t type_of() {
     } else if constexpr (std::same_as<T, _Float16>) {
         return OMPX_FLOAT16;
 #endif
+    } else if constexpr (std::same_as<T, ompx_float_int_t>) {
+        return OMPX_FLOAT_INT;
+    } else if constexpr (std::same_as<T, ompx_double_int_t>) {
+        return OMPX_DOUBLE_INT;
+    } else if constexpr (std::same_as<T, ompx_long_int_t>) {
+        return OMPX_LONG_INT;
+    } else if constexpr (std::same_as<T, ompx_2int_t>) {
+        return OMPX_2INT;
+    } else if constexpr (std::same_as<T, ompx_short_int_t>) {
+        return OMPX_SHORT_INT;
+    } else if constexpr (std::same_as<T, ompx_long_double_int_t>) {
+        return OMPX_LONG_DOUBLE_INT;
+    } else if constexpr (std::same_as<T, ompx_2int64_t>) {
+        return OMPX_2INT64;
+    } else if constexpr (std::same_as<T, ompx_double_int64_t>) {
+        return OMPX_DOUBLE_INT64;
     } else {
         return 0;
     }
@@ -90,7 +106,9 @@ enum class op : ompx_op_t {
     bxor = OMPX_BXOR,
     land = OMPX_LAND,
     lor = OMPX_LOR,
-    avg = OMPX_AVG ///< not for scans
+    avg = OMPX_AVG,       ///< not for scans
+    minloc = OMPX_MINLOC, ///< of pairs: ompx_double_int_t and its siblings
+    maxloc = OMPX_MAXLOC
 };
 
 /// A user-defined reduction operator: `T function(const T &left, const T &right)`, associative. Not

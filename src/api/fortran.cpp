@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Functions for the library of the Fortran module: its error reports and transfers of sections.
+#include "api/internal/put_signal.h"
 #include "api/internal/state.h"
 #include "diomp/binding.hpp"
 #include "rma/box.h"
@@ -26,6 +27,7 @@ std::string describe(int rank, const ompx_fortran_sections &given) {
                        given.dst, given.src, given.element_bytes, given.num_dims);
 }
 
+/// Runs move_section(transfers, shape) -> result<path> in the frame of a public function.
 template <typename Move>
 int move(const char *function, const void *site, int rank, const ompx_fortran_sections &given,
          const std::ptrdiff_t *remote_strides, const std::ptrdiff_t *local_strides,
@@ -45,6 +47,19 @@ int move(const char *function, const void *site, int rank, const ompx_fortran_se
         });
 }
 
+/// Runs start(signals, walk) -> result<path> for a put with signal.
+template <typename Start>
+int put_signal(const char *function, const void *site, int rank, const ompx_fortran_sections &given,
+               const rma::signal_update &change, Start &&start) {
+    return move(function, site, rank, given, given.dst_strides, given.src_strides,
+                [&](rma::transfers &transfers, const rma::section &shape) -> result<rma::path> {
+                    DIOMP_TRY(api::check_signal(change));
+                    auto walk = rma::box_walk::make(shape);
+                    DIOMP_TRY(walk);
+                    return start(transfers.signals(), walk.value());
+                });
+}
+
 } // namespace
 
 int ompx_fortran_put(const char *function, int rank, const ompx_fortran_sections *given) noexcept {
@@ -59,4 +74,25 @@ int ompx_fortran_get(const char *function, int rank, const ompx_fortran_sections
                 [&](rma::transfers &transfers, const rma::section &shape) {
                     return transfers.boxes().get(world_rank{rank}, given->src, given->dst, shape);
                 });
+}
+
+int ompx_fortran_put_signal(const char *function, int rank, const ompx_fortran_sections *given,
+                            std::uint64_t *signal, std::uint64_t value, int op) noexcept {
+    rma::signal_update const change{signal, value, static_cast<ompx_signal_op_t>(op)};
+    return put_signal(function, DIOMP_SITE, rank, *given, change,
+                      [&](rma::signals &signals, const rma::box_walk &walk) {
+                          return signals.put_box(world_rank{rank}, given->dst, given->src, walk,
+                                                 change);
+                      });
+}
+
+int ompx_fortran_put_signal_nb(const char *function, int rank, const ompx_fortran_sections *given,
+                               std::uint64_t *signal, std::uint64_t value, int op,
+                               ompx_event **event) noexcept {
+    rma::signal_update const change{signal, value, static_cast<ompx_signal_op_t>(op)};
+    return put_signal(function, DIOMP_SITE, rank, *given, change,
+                      [&](rma::signals &signals, const rma::box_walk &walk) {
+                          return signals.start_box(world_rank{rank}, given->dst, given->src, walk,
+                                                   change, event);
+                      });
 }

@@ -69,6 +69,19 @@ world_rank rank_of(const group::group &found, std::size_t member) {
     return found.members()[found.endpoints().empty() ? member : found.endpoints()[member].member];
 }
 
+/// The numbers of the members on the caller's node, ascending.
+std::vector<int> members_on_own_node(const group::group &found) {
+    const group::node_layout &layout = found.layout();
+    std::vector<int> numbers;
+    for (std::size_t i = 0; i < found.count(); ++i) {
+        std::size_t const member = found.endpoints().empty() ? i : found.endpoints()[i].member;
+        if (layout.node(member) == layout.own_node) {
+            numbers.push_back(static_cast<int>(i));
+        }
+    }
+    return numbers;
+}
+
 /// Stands for the device of a member of a group of ranks; no endpoint has this number.
 constexpr int no_device = -2;
 
@@ -160,6 +173,19 @@ int ompx_barrier_group(ompx_group_t group) noexcept {
         });
 }
 
+int ompx_sync(ompx_group_t group) noexcept {
+    return api::call(
+        "ompx_sync", DIOMP_SITE, [&] { return describe(group); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            auto found = running.collectives().groups().find(group);
+            DIOMP_TRY(found);
+            auto const call_lock = found.value()->lock_calls();
+            sync::call_signature call;
+            call.what = sync::operation::sync;
+            return found.value()->arrive_and_wait(call);
+        });
+}
+
 int ompx_group_create(ompx_group_t *group, const int *ranks, int size) noexcept {
     return make_group(
         "ompx_group_create", DIOMP_SITE, group,
@@ -236,6 +262,16 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
         });
 }
 
+int ompx_group_split_node(ompx_group_t group, ompx_group_t *result) noexcept {
+    return make_group(
+        "ompx_group_split_node", DIOMP_SITE, result, [&] { return describe(group); },
+        [&](group::group_registry &groups) -> diomp::result<ompx_group_t> {
+            auto found = groups.find(group);
+            DIOMP_TRY(found);
+            return groups.split(group, static_cast<int>(found.value()->layout().own_node), 0);
+        });
+}
+
 int ompx_group_dup(ompx_group_t group, ompx_group_t *result) noexcept {
     return make_group(
         "ompx_group_dup", DIOMP_SITE, result, [&] { return describe(group); },
@@ -279,6 +315,26 @@ int ompx_group_world_rank(ompx_group_t group, int member) noexcept {
                  [member](const group::group &found, int &rank) -> status {
                      DIOMP_TRY(check_member(found, member));
                      rank = rank_of(found, static_cast<std::size_t>(member)).value();
+                     return {};
+                 });
+}
+
+int ompx_group_node_members(ompx_group_t group, int *members, int count) noexcept {
+    return query("ompx_group_node_members", group,
+                 [=](const group::group &found, int &number) -> status {
+                     if (count < 0) {
+                         return error(OMPX_ERR_ARG, "the count is negative",
+                                      "pass the number of elements of members");
+                     }
+                     if (count > 0) {
+                         DIOMP_TRY(api::check_pointer(members, "members"));
+                     }
+                     for (int const each : members_on_own_node(found)) {
+                         if (number < count) {
+                             members[number] = each;
+                         }
+                         ++number;
+                     }
                      return {};
                  });
 }

@@ -2,9 +2,12 @@
 #include "diomp/memory.h"
 
 #include "api/internal/state.h"
+#include "diomp/memory.h"
+#include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
 #include "messaging/engine.h"
+#include "runtime/collective_allocator.h"
 #include "transport/conduit.h"
 
 using namespace diomp;
@@ -34,7 +37,35 @@ int ompx_unregister(void *ptr) noexcept {
     return api::call(
         "ompx_unregister", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            return running.directory().remove(reinterpret_cast<std::uintptr_t>(ptr));
+            auto const base = reinterpret_cast<std::uintptr_t>(ptr);
+            if (running.space().counterparts().number_of(base)) {
+                return error(OMPX_ERR_ADDRESS, "all ranks have registered the range together",
+                             "call ompx_unregister_symmetric on all ranks");
+            }
+            return running.directory().remove(base);
+        });
+}
+
+int ompx_register_symmetric(void *ptr, size_t nbytes) noexcept {
+    return api::call(
+        "ompx_register_symmetric", DIOMP_SITE,
+        [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            DIOMP_TRY(api::check_size(nbytes));
+            if (nbytes == 0) {
+                return error(OMPX_ERR_ARG, "an empty range cannot be registered",
+                             "pass the size in bytes");
+            }
+            stats.nbytes = nbytes;
+            return running.allocator().register_symmetric(ptr, nbytes);
+        });
+}
+
+int ompx_unregister_symmetric(void *ptr) noexcept {
+    return api::call(
+        "ompx_unregister_symmetric", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            return running.allocator().unregister_symmetric(ptr);
         });
 }
 

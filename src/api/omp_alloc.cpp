@@ -131,10 +131,10 @@ void *forward_realloc(void *ptr, std::size_t nbytes, allocator_handle allocator,
 }
 
 /// Reallocates global memory without changing its kind.
-void *reallocate_in_kind(void *ptr, std::size_t nbytes) {
+void *reallocate_in_kind(const char *function, const void *site, void *ptr, std::size_t nbytes) {
     void *made = nullptr;
     api::call(
-        "omp_realloc", DIOMP_SITE, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
+        function, site, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
             auto moved = running.allocator().reallocate(ptr, nbytes);
@@ -195,6 +195,17 @@ void *ompx_alloc(size_t nbytes, size_t alignment, ompx_mem_kind_t kind) noexcept
 }
 
 int ompx_free(void *ptr) noexcept { return release("ompx_free", DIOMP_SITE, ptr); }
+
+void *ompx_realloc(void *ptr, size_t nbytes) noexcept {
+    if (ptr == nullptr) {
+        return allocate("ompx_realloc", DIOMP_SITE, OMPX_MEM_SYMMETRIC, nbytes, 0);
+    }
+    if (nbytes == 0) {
+        release("ompx_realloc", DIOMP_SITE, ptr);
+        return nullptr;
+    }
+    return reallocate_in_kind("ompx_realloc", DIOMP_SITE, ptr, nbytes);
+}
 
 OMPX_API_ void *omp_alloc(size_t nbytes, allocator_handle allocator) {
     if (ompx_mem_kind_t const kind = kind_to_make(allocator); kind != OMPX_MEM_NONE) {
@@ -269,7 +280,7 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
     if (info) {
         // reallocate_in_kind() also reports an address that does not start an allocation.
         if (allocator == null_allocator || info->kind == kind || info->base != ptr) {
-            return reallocate_in_kind(ptr, nbytes);
+            return reallocate_in_kind("omp_realloc", DIOMP_SITE, ptr, nbytes);
         }
         freed_by_all = is_collective(info->kind);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/state.h"
 
+#include "api/internal/error_mode.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/output_file.h"
@@ -54,8 +55,7 @@ struct process_state {
     std::atomic<pid_t> exiting_thread{0};    ///< id of the thread in exit()
     std::unique_ptr<transport::arena> arena; ///< of a runtime that has ended
     runtime::runtime *abandoned = nullptr;   ///< never destroyed: threads are still in it
-    std::atomic<error_policy> policy{error_policy::abort};
-    std::string identity; ///< "rank 1 (hostname)"
+    std::string identity;                    ///< "rank 1 (hostname)"
     pid_t pid = 0;
     /// The statistics file exists: a second table of this process (rank, remote devices) is
     /// appended.
@@ -264,7 +264,7 @@ status start_runtime() {
                 name);
         }
     }
-    state().policy.store(values.value().runtime.errors);
+    set_library_errors(values.value().runtime.errors);
     auto joined = launcher.take();
     if (values.value().transport.node_size > 0) {
         joined = launch::split_nodes(std::move(joined), values.value().transport.node_size);
@@ -357,7 +357,7 @@ status finish_runtime() {
 
 void start_at_load() {
     if (status const started = start_runtime(); !started) {
-        state().policy.store(error_policy::abort);
+        set_library_errors(error_policy::abort);
         fail("ompx_init", "", started.failure());
     }
 }
@@ -486,7 +486,7 @@ int fail(const char *function, const std::string &arguments, const error &failur
     block_if_exiting();
     std::string const text = format_error(function, arguments, failure);
     last_error() = text;
-    if (state().policy.load() == error_policy::return_status) {
+    if (errors_in_effect() == error_policy::return_status) {
         return failure.code();
     }
     write_log(log_level::error, text);

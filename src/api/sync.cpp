@@ -37,6 +37,23 @@ namespace {
         });
 }
 
+[[gnu::noinline]] int fence_rank_slow_path(int rank, const void *site) {
+    return api::call(
+        "ompx_fence_rank", site, [&] { return fmt::format("rank={}", rank); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_rank(running, rank));
+            return running.transfers().fence_rank(world_rank{rank});
+        });
+}
+
+[[gnu::noinline]] int order_slow_path(const void *site) {
+    return api::call(
+        "ompx_order", site, [] { return std::string(); },
+        [](runtime::runtime &running, api::call_stats &) -> status {
+            return running.transfers().order();
+        });
+}
+
 /// Whether the event is NULL, that is complete, and calls are not observed. Orders the program's
 /// next stores after the transfer's bytes.
 [[gnu::always_inline]] inline bool is_complete_inline(const ompx_event_t *event) {
@@ -121,6 +138,23 @@ int ompx_fence(void) noexcept { return fence_function("ompx_fence", DIOMP_SITE);
 int ompx_fence_group(ompx_group_t group) noexcept {
     return group == nullptr ? fence_function("ompx_fence_group", DIOMP_SITE)
                             : fence_members(group, DIOMP_SITE);
+}
+
+int ompx_fence_rank(int rank) noexcept {
+    if (api::g_fast.fence_orders_only.load(std::memory_order_relaxed) &&
+        api::g_fast.rank[api::fast_view::entry_of(rank)] == rank) [[likely]] {
+        rma::full_fence();
+        return OMPX_SUCCESS;
+    }
+    return fence_rank_slow_path(rank, DIOMP_SITE);
+}
+
+int ompx_order(void) noexcept {
+    if (api::g_fast.fence_orders_only.load(std::memory_order_relaxed)) [[likely]] {
+        std::atomic_thread_fence(std::memory_order_release);
+        return OMPX_SUCCESS;
+    }
+    return order_slow_path(DIOMP_SITE);
 }
 
 int ompx_waitALLRMA(void) noexcept { return fence_function("ompx_waitALLRMA", DIOMP_SITE); }

@@ -223,27 +223,4 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
         });
 }
 
-int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes, uint64_t *signal,
-                    uint64_t value, ompx_signal_op_t op) noexcept {
-    return api::call(
-        "ompx_put_signal", DIOMP_SITE,
-        [&] {
-            return fmt::format("{}, signal={}, value={}, op={}",
-                               describe_put(rank, dst, src, nbytes), fmt::ptr(signal), value,
-                               static_cast<int>(op));
-        },
-        [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            DIOMP_TRY(api::check_pointer(signal, "signal"));
-            if (op != OMPX_SIGNAL_SET && op != OMPX_SIGNAL_ADD) {
-                return error(OMPX_ERR_ARG, "unknown signal operation",
-                             "pass OMPX_SIGNAL_SET or OMPX_SIGNAL_ADD");
-            }
-            return record_transfer(stats, nbytes + sizeof(*signal), [&] {
-                return running.transfers().signals().put(world_rank{rank}, dst, src, nbytes, signal,
-                                                         value, op);
-            });
-        });
-}
-
 } // extern "C"

@@ -245,6 +245,9 @@ average_function find_average(ompx_type_t type) {
 }
 
 combine_function find_kernel(ompx_type_t type, ompx_op_t op, instruction_set isa) {
+    if (op == OMPX_MINLOC || op == OMPX_MAXLOC) {
+        return find_pair_kernel(type, op);
+    }
     return with_type<combine_function>(
         type, [op, isa](auto example) { return choose_operator<decltype(example)>(op, isa); });
 }

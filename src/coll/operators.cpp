@@ -70,9 +70,9 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     made.type = type;
     made.element_bytes = ompx_type_size(type);
     if (made.element_bytes == 0) {
-        return error(
-            OMPX_ERR_ARG, sync::type_name(type),
-            "use one of OMPX_INT8 .. OMPX_BOOL, or OMPX_TYPE_OF_SIZE with a user-defined operator");
+        return error(OMPX_ERR_ARG, sync::type_name(type),
+                     "use one of OMPX_INT8 .. OMPX_DOUBLE_INT64, or OMPX_TYPE_OF_SIZE with a "
+                     "user-defined operator");
     }
     if (is_user_defined(op)) {
         std::lock_guard const guard(mutex_);
@@ -86,12 +86,13 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
         made.commutative = entries_[index].commutative;
         return {};
     }
-    if ((op < OMPX_SUM || op > OMPX_LOR) && op != OMPX_AVG) {
+    if ((op < OMPX_SUM || op > OMPX_LOR) && (op < OMPX_AVG || op > OMPX_MAXLOC)) {
         bool const atomic_only = op == OMPX_REPLACE || op == OMPX_NO_OP;
         return error(OMPX_ERR_ARG,
                      atomic_only ? fmt::format("{} is for atomics only", sync::operator_name(op))
                                  : fmt::format("unknown operator {}", op),
-                     "use one of OMPX_SUM .. OMPX_LOR, OMPX_AVG, or one that ompx_op_create made");
+                     "use one of OMPX_SUM .. OMPX_LOR, OMPX_AVG .. OMPX_MAXLOC, or one that "
+                     "ompx_op_create made");
     }
     made.combine = find_kernel(type, op == OMPX_AVG ? OMPX_SUM : op);
     made.average = op == OMPX_AVG ? find_average(type) : nullptr;
@@ -99,8 +100,9 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
         return error(
             OMPX_ERR_ARG,
             fmt::format("{} has no meaning for {}", sync::operator_name(op), sync::type_name(type)),
-            "bitwise operators need integers; minimum and maximum need an order; a type "
-            "of a size needs a user-defined operator");
+            "bitwise operators need integers; minimum and maximum need an order; pairs need "
+            "OMPX_MINLOC or OMPX_MAXLOC, and these pairs; a type of a size needs a user-defined "
+            "operator");
     }
     return {};
 }

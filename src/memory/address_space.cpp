@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
 #include "messaging/pooled_completion.h"
@@ -28,7 +29,9 @@ address_space::address_space(world_rank self, const transport::arena &arena,
                              bool check_allocations)
     : arena_(arena), engine_(engine), own_(own), directory_(directory), arena_base_(arena.base()),
       arena_span_(static_cast<std::size_t>(arena.num_slots()) * arena.slot_bytes()), self_(self),
-      check_allocations_(check_allocations) {}
+      check_allocations_(check_allocations), counterparts_(std::make_unique<counterpart_table>()) {}
+
+address_space::~address_space() = default;
 
 location address_space::location_at(world_rank peer, std::uint64_t address) const {
     std::byte *const slot = engine_.transport().direct_base(peer);
@@ -54,7 +57,9 @@ result<location> address_space::locate(world_rank peer, const void *address, std
     if (in_arena(address)) {
         return locate_peer(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
     }
-    return locate_private(peer, reinterpret_cast<std::uintptr_t>(address), nbytes);
+    auto const private_address = reinterpret_cast<std::uintptr_t>(address);
+    auto const counterpart = counterparts_->find(peer, private_address);
+    return locate_private(peer, counterpart ? counterpart->address : private_address, nbytes);
 }
 
 result<location> address_space::locate_own(world_rank peer, std::uint64_t offset,
@@ -216,6 +221,9 @@ status address_space::check_own_allocation(std::uint64_t offset, std::size_t nby
 
 result<address_space::block> address_space::counterpart(world_rank peer, const void *address) {
     auto const offset = own_offset(address);
+    if (auto const there = counterparts_->find(peer, reinterpret_cast<std::uintptr_t>(address))) {
+        return block{reinterpret_cast<void *>(there->address), there->nbytes};
+    }
     if (!offset) {
         // An address of another rank: valid if it is the peer's.
         auto found = locate(peer, address, 0);

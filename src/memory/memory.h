@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -22,6 +23,7 @@ class engine;
 
 namespace diomp::memory {
 
+class counterpart_table;
 class directory;
 
 /// Second-level pointers read from their owners, and cache hits.
@@ -35,6 +37,7 @@ class address_space {
 public:
     address_space(world_rank self, const transport::arena &arena, messaging::engine &engine,
                   segment &own, directory &directory, bool check_allocations);
+    ~address_space();
 
     /// The location of [address, address + nbytes) at `peer`. The rank must be valid. Errors
     /// explain why the address is invalid. May block for a reply of the peer at first use: for
@@ -59,6 +62,9 @@ public:
     };
     /// The counterpart at `peer` of an own address, in the peer's address space.
     result<block> counterpart(world_rank peer, const void *address);
+
+    /// Ranges that all ranks have registered together; locate() translates own addresses in them.
+    [[nodiscard]] counterpart_table &counterparts() { return *counterparts_; }
 
     [[nodiscard]] ompx_addr_info_t describe(const void *address) const;
     [[nodiscard]] bool in_arena(const void *address) const {
@@ -101,6 +107,7 @@ private:
     world_rank self_;
     bool check_allocations_;
     device_locator device_locator_;
+    std::unique_ptr<counterpart_table> counterparts_;
     std::atomic<std::uint64_t> pointers_fetched_{0};
     std::atomic<std::uint64_t> pointer_hits_{0};
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rma/internal/acknowledgements.h"
 
+#include "messaging/pooled_completion.h"
 #include "rma/event.h"
+
+#include <fmt/core.h>
 
 #include <cstring>
 #include <memory>
@@ -35,8 +38,13 @@ status acknowledgements::wait() {
 }
 
 ompx_event_t acknowledgements::event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
-                                        const char *operation) {
-    if (own_.is_closed(number)) {
+                                        const char *operation,
+                                        std::shared_ptr<const transport::completion> source) {
+    auto const has_failed = [source] {
+        return source != nullptr && source->failure.load(std::memory_order_relaxed) != 0;
+    };
+    bool const is_source_free = source == nullptr || source->is_done();
+    if (own_.is_closed(number) && is_source_free && !has_failed()) {
         return nullptr;
     }
     auto made = std::make_unique<ompx_event>();
@@ -45,9 +53,15 @@ ompx_event_t acknowledgements::event_of(std::uint64_t number, world_rank peer, s
     transfer.peer = peer;
     transfer.nbytes = nbytes;
     transfer.operation = operation;
-    transfer.poll_outcome = [this, number]() -> std::optional<status> {
-        if (own_.is_closed(number)) {
-            return status{};
+    transfer.poll_outcome = [this, number, peer, nbytes, operation, source,
+                             has_failed]() -> std::optional<status> {
+        if (own_.is_closed(number) && (source == nullptr || source->is_done())) {
+            return has_failed()
+                       ? messaging::failure_of(*source, engine_,
+                                               fmt::format("waiting for {} of {} bytes at "
+                                                           "rank {}",
+                                                           operation, nbytes, peer.value()))
+                       : status{};
         }
         if (engine_.failure().is_set()) { // a lost rank acknowledges nothing
             return status(error(OMPX_ERR_PEER, engine_.failure().reason()));

@@ -4,6 +4,7 @@
 #include "memory/memory.h"
 #include "rma/blocking_transfers.h"
 #include "rma/box.h"
+#include "rma/context.h"
 #include "rma/internal/remote_transfers.h"
 
 #include <fmt/core.h>
@@ -57,7 +58,7 @@ result<path> nonblocking_transfers::start_at(direction dir, world_rank peer,
         return moved;
     }
     if (event == nullptr) {
-        return start_implicit(dir, peer, location, local, nbytes, local_done);
+        return start_implicit(implicit_, dir, peer, location, local, nbytes, local_done);
     }
     auto made = std::make_unique<ompx_event>();
     made->pending_transfer = std::make_shared<pending_transfer>();
@@ -88,20 +89,24 @@ result<path> nonblocking_transfers::start_at(direction dir, world_rank peer,
     return taken;
 }
 
-result<path> nonblocking_transfers::start_implicit(direction dir, world_rank peer,
+/// A large put is flushed at once, so that it is complete at the fence.
+bool nonblocking_transfers::is_flushed_at_once(std::size_t nbytes) const {
+    return on_complete_ || nbytes >= immediate_flush_bytes;
+}
+
+result<path> nonblocking_transfers::start_implicit(implicit_ops &into, direction dir,
+                                                   world_rank peer,
                                                    const memory::location &location, void *local,
                                                    std::size_t nbytes,
                                                    local_completion *local_done) {
     bool const observed = static_cast<bool>(on_complete_);
-    auto transfer = implicit_.begin(observed);
+    auto transfer = into.begin(observed);
     auto const begin = now_if_observed();
     DIOMP_TRY(remote_.begin(dir, peer, location, local, nbytes, transfer.count()));
     if (local_done != nullptr) {
         *local_done = transfer.shared();
     }
-    // A large put is flushed at once, so that it is complete at the fence.
-    if (dir == direction::put && location.in_segment &&
-        (observed || nbytes >= immediate_flush_bytes)) {
+    if (dir == direction::put && location.in_segment && is_flushed_at_once(nbytes)) {
         remote_.flush_into(peer, transfer.count());
     }
     if (observed) {
@@ -110,6 +115,36 @@ result<path> nonblocking_transfers::start_implicit(direction dir, world_rank pee
         });
     }
     return remote_transfers::path_of(location);
+}
+
+result<path> nonblocking_transfers::start_in(ompx_context &context, direction dir, world_rank peer,
+                                             const void *remote, void *local, std::size_t nbytes) {
+    if (nbytes == 0) {
+        return path::self;
+    }
+    auto location = space_.locate(peer, remote, nbytes);
+    DIOMP_TRY(location);
+    if (!remote_.is_remote(peer)) {
+        return blocking_.move_at(dir, peer, location.value(), local, nbytes);
+    }
+    if (dir == direction::put && location.value().in_segment && !is_flushed_at_once(nbytes) &&
+        std::ranges::find(context.unflushed, peer) == context.unflushed.end()) {
+        context.unflushed.push_back(peer);
+    }
+    return start_implicit(context.transfers, dir, peer, location.value(), local, nbytes, nullptr);
+}
+
+status nonblocking_transfers::complete(ompx_context &context) {
+    messaging::pooled_completion flushed;
+    for (world_rank const peer : context.unflushed) {
+        DIOMP_TRY(remote_.begin_flush(peer, flushed.count()));
+    }
+    DIOMP_TRY(flushed.wait(
+        engine_, [] { return std::string("waiting for the puts of a context to be complete"); }));
+    context.unflushed.clear();
+    DIOMP_TRY(context.transfers.wait(engine_));
+    full_fence();
+    return {};
 }
 
 void nonblocking_transfers::abandon(const std::shared_ptr<transport::completion> &count) {

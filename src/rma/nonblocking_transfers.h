@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 
+struct ompx_context;
 namespace diomp::memory {
 class address_space;
 }
@@ -72,14 +73,21 @@ public:
                           continuation then) {
         return move_then(direction::get, peer, remote, local, nbytes, std::move(then));
     }
+    /// A transfer as part of a context, which complete() completes, puts at their targets.
+    result<path> start_in(ompx_context &context, direction dir, world_rank peer, const void *remote,
+                          void *local, std::size_t nbytes);
+    status complete(ompx_context &context);
     /// Waits for the implicit transfers that began before this call.
     status wait_for_implicit();
 
 private:
     result<path> start(direction dir, world_rank peer, const void *remote, void *local,
                        std::size_t nbytes, ompx_event_t *event);
-    result<path> start_implicit(direction dir, world_rank peer, const memory::location &location,
-                                void *local, std::size_t nbytes, local_completion *local_done);
+    result<path> start_implicit(implicit_ops &into, direction dir, world_rank peer,
+                                const memory::location &location, void *local, std::size_t nbytes,
+                                local_completion *local_done);
+    /// Whether the start of an implicit transfer starts its flush.
+    [[nodiscard]] bool is_flushed_at_once(std::size_t nbytes) const;
     /// Waits for the runs that have started of a box of which one could not start: they still use
     /// the caller's array.
     void abandon(const std::shared_ptr<transport::completion> &count);

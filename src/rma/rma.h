@@ -72,6 +72,11 @@ public:
     /// Completes all operations of this rank, at all peers or at least at those given.
     status fence();
     status fence(std::span<const world_rank> peers);
+    /// Completes all operations of this rank at this peer, at least.
+    status fence_rank(world_rank peer);
+    /// Makes this rank's earlier puts, signals and atomics visible at each peer before its later
+    /// ones. Networks keep no order, so this completes what went through one.
+    status order();
     /// Whether a fence only has to order memory: no rank is remote, and there are no device copies.
     [[nodiscard]] bool all_direct() const;
     /// A barrier includes a fence, made first, since other ranks continue once this rank has

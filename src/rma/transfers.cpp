@@ -15,13 +15,16 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
+
 namespace diomp::rma {
 
 struct transfers::parts {
     parts(memory::address_space &space, memory::segment &own, memory::directory &directory,
           messaging::engine &engine, messaging::call_service &calls, const options &options)
         : requests(own, directory, engine, calls, acks),
-          signals(space, own, directory, engine, acks, blocking, remote, atomics), acks(engine),
+          signals(space, own, directory, engine, acks, blocking, boxes, remote, atomics),
+          acks(engine),
           remote(options.num_ranks, space, own, directory, engine),
           registered(options.self, own, engine, requests),
           blocking(options.self, options.stream_threshold_bytes, remote, registered),
@@ -105,6 +108,23 @@ status transfers::fence() {
         DIOMP_TRY(device_copies_.wait());
     }
     full_fence();
+    return {};
+}
+
+status transfers::fence_rank(world_rank peer) {
+    if (parts_->remote.is_remote(peer)) {
+        return fence(std::span(&peer, 1));
+    }
+    DIOMP_TRY(device_copies_.wait());
+    full_fence();
+    return {};
+}
+
+status transfers::order() {
+    if (!all_direct()) {
+        return fence();
+    }
+    std::atomic_thread_fence(std::memory_order_release);
     return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace diomp::memory {
 struct allocation;
@@ -24,9 +25,10 @@ namespace diomp::runtime {
 class collective_allocator {
 public:
     collective_allocator(memory::segment &own, memory::address_space &space,
-                         rma::transfers &transfers, offload::devices &devices,
-                         group::group_registry &groups)
-        : segment_(own), space_(space), transfers_(transfers), devices_(devices), groups_(groups) {}
+                         memory::directory &directory, rma::transfers &transfers,
+                         offload::devices &devices, group::group_registry &groups)
+        : segment_(own), space_(space), directory_(directory), transfers_(transfers),
+          devices_(devices), groups_(groups) {}
 
     /// Allocates global memory. Symmetric and asymmetric allocations are collective over the world:
     /// every rank allocates, then all compare size, alignment and outcome, so that all fail
@@ -43,19 +45,28 @@ public:
     /// OMPX_ERR_UNSUPPORTED if the device's memory is not in the global address space.
     result<void *> allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes);
     status free_on_device(int device, void *ptr);
-    /// Allocates anew, copies and frees: symmetric (collective) and local memory.
+    /// Allocates anew, copies and frees; collective for symmetric and asymmetric memory. After an
+    /// error the old block is as it was. Errors: those of allocate and free.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
+    /// Registers private memory that every rank has. Collective. Errors: OMPX_ERR_ADDRESS on all
+    /// ranks if one cannot register its range, OMPX_ERR_MISMATCH.
+    status register_symmetric(void *ptr, std::size_t nbytes);
+    status unregister_symmetric(void *ptr);
 
 private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
+    /// The bases of all ranks' ranges; `is_registered`: whether this rank could register its own.
+    result<std::vector<std::uint64_t>> exchange_bases(std::uint64_t base, std::size_t nbytes,
+                                                      bool is_registered);
     /// Compares call and outcome on all ranks, after each has tried to allocate `nbytes`.
     status agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
                                const result<std::uint64_t> &taken, const char *remedy);
 
     memory::segment &segment_;
     memory::address_space &space_;
+    memory::directory &directory_;
     rma::transfers &transfers_;
     offload::devices &devices_;
     group::group_registry &groups_;

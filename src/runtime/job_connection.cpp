@@ -31,7 +31,7 @@ int choose_spin_count(const settings &values) {
 } // namespace
 
 job_connection::job_connection(const settings &values, std::unique_ptr<launch::launcher> launcher)
-    : settings_(values), launcher_(std::move(launcher)) {}
+    : settings_(values), errors_(values.runtime.errors), launcher_(std::move(launcher)) {}
 
 job_connection::~job_connection() = default;
 
@@ -140,7 +140,7 @@ std::unique_ptr<transport::arena> job_connection::keep_arena() { return std::mov
 
 void job_connection::on_peer_lost(world_rank peer, std::string why) {
     launcher_->report_peer_failure(peer);
-    if (settings_.runtime.errors == error_policy::abort) {
+    if (errors_.load() == error_policy::abort) {
         // This may be the only thread that notices the loss: the others may compute without calls.
         std::string const text =
             fmt::format("rank {} ({}): {}", job().rank.value(), job().host, why);

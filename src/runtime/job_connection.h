@@ -6,9 +6,14 @@
 #include "launch/launch.h"
 #include "runtime/internal/modules.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
+
+namespace diomp {
+enum class error_policy;
+}
 
 namespace diomp::runtime {
 
@@ -31,6 +36,8 @@ public:
     /// Hands the arena over, so that it stays mapped after the runtime has ended: inline puts and
     /// gets are not tracked and may still be copying. Call before the destructor.
     [[nodiscard]] std::unique_ptr<transport::arena> keep_arena();
+    /// Whether the loss of a peer ends the job or fails all waits; at first as DIOMP_ERRORS says.
+    void set_errors(error_policy policy) { errors_.store(policy); }
     /// Ends the job because of `failure`, described by `message`; after a timeout or the loss of a
     /// peer with the stacks of all ranks. The caller exits afterwards.
     void give_up(int failure, int code, std::string_view message) noexcept;
@@ -54,6 +61,7 @@ private:
     void on_peer_lost(world_rank peer, std::string why);
 
     const settings &settings_;
+    std::atomic<error_policy> errors_;
     // Constructed in this order, destroyed in reverse.
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<stacks::stack_reporter> stacks_;

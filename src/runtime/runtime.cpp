@@ -69,8 +69,8 @@ status runtime::build() {
                          settings_.offload.pin_threshold_bytes});
     locks_ = std::make_unique<sync::locks>(engine, calls, info.rank);
     collectives_.create(settings_, connection_, *segment_, *devices_);
-    allocator_ = std::make_unique<collective_allocator>(*segment_, *space_, *transfers_, *devices_,
-                                                        collectives_.groups());
+    allocator_ = std::make_unique<collective_allocator>(
+        *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups());
     engine.start();
     DIOMP_TRY(collectives_.create_world(connection_));
     log(log_level::info,

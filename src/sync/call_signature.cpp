@@ -15,7 +15,7 @@ struct operation_row {
     const char *type;   ///< nullptr: none, or a data type
 };
 
-constexpr std::array<operation_row, 28> rows{{
+constexpr std::array<operation_row, 31> rows{{
     {"different calls by its endpoints", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
@@ -44,18 +44,24 @@ constexpr std::array<operation_row, 28> rows{{
     {"symmetric ompx_target_alloc", "nbytes", nullptr},
     {"asymmetric ompx_target_alloc", nullptr, nullptr},
     {"ompx_target_free", "offset", nullptr},
+    {"ompx_sync", nullptr, nullptr},
+    {"ompx_register_symmetric", "nbytes", nullptr},
+    {"ompx_unregister_symmetric", "range", nullptr},
 }};
 
-constexpr std::array<const char *, 17> type_names{
-    "no type",     "OMPX_INT8",        "OMPX_UINT8",         "OMPX_INT16",
-    "OMPX_UINT16", "OMPX_INT32",       "OMPX_UINT32",        "OMPX_INT64",
-    "OMPX_UINT64", "OMPX_FLOAT16",     "OMPX_BFLOAT16",      "OMPX_FLOAT",
-    "OMPX_DOUBLE", "OMPX_LONG_DOUBLE", "OMPX_FLOAT_COMPLEX", "OMPX_DOUBLE_COMPLEX",
-    "OMPX_BOOL"};
+constexpr std::array<const char *, 27> type_names{
+    "no type",      "OMPX_INT8",        "OMPX_UINT8",           "OMPX_INT16",
+    "OMPX_UINT16",  "OMPX_INT32",       "OMPX_UINT32",          "OMPX_INT64",
+    "OMPX_UINT64",  "OMPX_FLOAT16",     "OMPX_BFLOAT16",        "OMPX_FLOAT",
+    "OMPX_DOUBLE",  "OMPX_LONG_DOUBLE", "OMPX_FLOAT_COMPLEX",   "OMPX_DOUBLE_COMPLEX",
+    "OMPX_BOOL",    "OMPX_FLOAT_INT",   "OMPX_DOUBLE_INT",      "OMPX_LONG_INT",
+    "OMPX_2INT",    "OMPX_SHORT_INT",   "OMPX_LONG_DOUBLE_INT", "OMPX_2FLOAT",
+    "OMPX_2DOUBLE", "OMPX_2INT64",      "OMPX_DOUBLE_INT64"};
 
-constexpr std::array<const char *, 13> operator_names{
-    "no operator", "OMPX_SUM",  "OMPX_PROD", "OMPX_MIN",     "OMPX_MAX",   "OMPX_BAND", "OMPX_BOR",
-    "OMPX_BXOR",   "OMPX_LAND", "OMPX_LOR",  "OMPX_REPLACE", "OMPX_NO_OP", "OMPX_AVG"};
+constexpr std::array<const char *, 15> operator_names{
+    "no operator",  "OMPX_SUM",   "OMPX_PROD", "OMPX_MIN",    "OMPX_MAX",
+    "OMPX_BAND",    "OMPX_BOR",   "OMPX_BXOR", "OMPX_LAND",   "OMPX_LOR",
+    "OMPX_REPLACE", "OMPX_NO_OP", "OMPX_AVG",  "OMPX_MINLOC", "OMPX_MAXLOC"};
 
 } // namespace
 

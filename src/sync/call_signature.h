@@ -45,6 +45,9 @@ enum class operation : std::uint8_t {
     target_alloc_symmetric, ///< in these three, `reduction` and `type` identify the device
     target_alloc_asymmetric,
     target_free,
+    sync, ///< a barrier without a fence
+    register_symmetric,
+    unregister_symmetric, ///< `amount` numbers the range
 };
 
 /// Payload of a member in a round of a node barrier: five words of the caller's choice.

@@ -5,7 +5,9 @@
 #include "launch/launch.h"
 #include "transport/arena.h"
 #include "transport/common/message_queue.h"
+#include "transport/create.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/connector.h"
 #include "transport/tcp/iface.h"
 #include "transport/tcp/wire.h"
 

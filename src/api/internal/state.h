@@ -97,9 +97,9 @@ void abandon_at_exit();
 /// Reports an error of an operation whose call has returned, and ends the job. Returns only while
 /// the process ends.
 void fail_later(const char *function, const error &failure) noexcept;
-/// Reports an error of a public function according to DIOMP_ERRORS: prints it and ends the job, or
-/// keeps the text for ompx_last_error() and returns the code. Does not return if another thread
-/// ends the process.
+/// Reports an error of a public function in the mode in effect (error_mode.h): prints it and ends
+/// the job, or keeps the text for ompx_last_error() and returns the code. Does not return if
+/// another thread ends the process.
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept;
 /// The error of a call without a runtime: not started, ended, or in a forked child.
 error state_error();

@@ -45,6 +45,8 @@ enum class instruction_set { best, baseline };
 /// Null if the operator is not defined for the type.
 combine_function find_kernel(ompx_type_t type, ompx_op_t op,
                              instruction_set isa = instruction_set::best);
+/// OMPX_MINLOC and OMPX_MAXLOC on types of pairs; null for others.
+combine_function find_pair_kernel(ompx_type_t type, ompx_op_t op);
 /// Null if the type has no sums.
 average_function find_average(ompx_type_t type);
 

@@ -6,6 +6,8 @@
 #include "messaging/engine.h"
 #include "rma/internal/ack_window.h"
 
+#include <memory>
+
 namespace diomp::rma {
 
 /// Any thread. Create before engine.start().
@@ -22,8 +24,10 @@ public:
     status wait();
     /// An event that is complete once the operation `number` is acknowledged; null if it is. A
     /// failure at the target is reported by the next wait(). `operation`: see pending_transfer.
+    /// `source`, if not null, must be done too, and its failure is the event's outcome.
     ompx_event_t event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
-                          const char *operation);
+                          const char *operation,
+                          std::shared_ptr<const transport::completion> source = nullptr);
 
     /// Acknowledges an operation of another rank, at the target. Does not block.
     void send(world_rank requester, std::uint64_t number, int failure);

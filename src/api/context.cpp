@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Contexts: transfers that are completed apart from all others.
+#include "api/internal/state.h"
+#include "diomp.h"
+#include "rma/context.h"
+#include "rma/nonblocking_transfers.h"
+#include "rma/rma.h"
+
+#include <memory>
+
+using namespace diomp;
+
+namespace {
+
+status check_context(ompx_context_t context) {
+    return context != nullptr ? status()
+                              : error(OMPX_ERR_ARG, "the context is a null pointer",
+                                      "create it with ompx_context_create");
+}
+
+std::string describe(ompx_context_t context, int rank, const void *dst, const void *src,
+                     std::size_t nbytes) {
+    return fmt::format("context={}, rank={}, dst={}, src={}, nbytes={}", fmt::ptr(context), rank,
+                       dst, src, nbytes);
+}
+
+status start(runtime::runtime &running, api::call_stats &stats, ompx_context_t context,
+             rma::direction dir, int rank, const void *remote, void *local, std::size_t nbytes) {
+    DIOMP_TRY(check_context(context));
+    DIOMP_TRY(api::check_transfer(running, rank, dir == rma::direction::put ? remote : local,
+                                  dir == rma::direction::put ? local : remote, nbytes));
+    auto taken = running.transfers().nonblocking().start_in(*context, dir, world_rank{rank}, remote,
+                                                            local, nbytes);
+    DIOMP_TRY(taken);
+    stats = {rma::name(taken.value()), nbytes};
+    return {};
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_context_create(ompx_context_t *context) noexcept {
+    return api::call(
+        "ompx_context_create", DIOMP_SITE,
+        [&] { return fmt::format("context={}", fmt::ptr(context)); },
+        [&](runtime::runtime &, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_pointer(context, "context"));
+            *context = std::make_unique<ompx_context>().release();
+            return {};
+        });
+}
+
+int ompx_context_free(ompx_context_t *context) noexcept {
+    return api::call(
+        "ompx_context_free", DIOMP_SITE,
+        [&] { return fmt::format("context={}", fmt::ptr(context)); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_pointer(context, "context"));
+            DIOMP_TRY(check_context(*context));
+            DIOMP_TRY(running.transfers().nonblocking().complete(**context));
+            std::unique_ptr<ompx_context> const ended(*context);
+            *context = nullptr;
+            return {};
+        });
+}
+
+int ompx_context_put_nb(ompx_context_t context, int rank, void *dst, const void *src,
+                        size_t nbytes) noexcept {
+    return api::call(
+        "ompx_context_put_nb", DIOMP_SITE,
+        [&] { return describe(context, rank, dst, src, nbytes); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            return start(running, stats, context, rma::direction::put, rank, dst,
+                         const_cast<void *>(src), nbytes);
+        });
+}
+
+int ompx_context_get_nb(ompx_context_t context, void *dst, int rank, const void *src,
+                        size_t nbytes) noexcept {
+    return api::call(
+        "ompx_context_get_nb", DIOMP_SITE,
+        [&] { return describe(context, rank, dst, src, nbytes); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            return start(running, stats, context, rma::direction::get, rank, src, dst, nbytes);
+        });
+}
+
+int ompx_context_fence(ompx_context_t context) noexcept {
+    return api::call(
+        "ompx_context_fence", DIOMP_SITE,
+        [&] { return fmt::format("context={}", fmt::ptr(context)); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(check_context(context));
+            return running.transfers().nonblocking().complete(*context);
+        });
+}
+
+} // extern "C"

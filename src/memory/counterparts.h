@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Ranges of private memory that all ranks have registered together: an own address in one of them
+// names the same offset of another rank's range.
+#pragma once
+
+#include "base/ids.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+namespace diomp::memory {
+
+/// Any thread.
+class counterpart_table {
+public:
+    struct range {
+        std::uint64_t nbytes = 0;
+        std::uint64_t number = 0;         ///< equal on all ranks
+        std::vector<std::uint64_t> bases; ///< [rank] in its own address space
+    };
+
+    void add(std::uint64_t base, std::uint64_t nbytes, std::vector<std::uint64_t> bases);
+    void remove(std::uint64_t base);
+    /// The number of the range that starts at `base`.
+    [[nodiscard]] std::optional<std::uint64_t> number_of(std::uint64_t base) const;
+
+    /// A location at `peer`, in its address space, and the bytes up to the end of its range.
+    struct counterpart {
+        std::uint64_t address = 0;
+        std::uint64_t nbytes = 0;
+    };
+    /// nullopt if the own address is in no range. The end of a range counts as part of it.
+    [[nodiscard]] std::optional<counterpart> find(world_rank peer, std::uint64_t address) const {
+        if (!has_some_.load(std::memory_order_acquire)) [[likely]] {
+            return std::nullopt;
+        }
+        return find_in_ranges(peer, address);
+    }
+
+private:
+    [[nodiscard]] std::optional<counterpart> find_in_ranges(world_rank peer,
+                                                            std::uint64_t address) const;
+
+    std::atomic<bool> has_some_{false};
+    mutable std::shared_mutex mutex_; ///< leaf lock over the rest
+    std::map<std::uint64_t, range> ranges_;
+    std::uint64_t next_number_ = 1;
+};
+
+} // namespace diomp::memory
