@@ -149,7 +149,7 @@ result<ompx_group_t> group_registry::assemble(group_description description) {
     auto const handle = table_.insert(factory_->make(std::move(description)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
-                     fmt::format("this rank has {} groups already", handle_table::max_groups),
+                     fmt::format("this rank has {} groups already", table::max_objects),
                      "free groups that are not needed any more");
     }
     return *handle;

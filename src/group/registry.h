@@ -6,7 +6,8 @@
 // messages (offer_exchange.h).
 #pragma once
 
-#include "group/internal/handle_table.h"
+#include "base/handle_table.h"
+#include "group/group.h"
 
 #include <cstddef>
 #include <memory>
@@ -59,9 +60,11 @@ public:
     status free(ompx_group_t handle);
 
     /// Number of groups without the world.
-    [[nodiscard]] std::size_t num_groups() const { return table_.num_groups(); }
+    [[nodiscard]] std::size_t num_groups() const { return table_.size(); }
 
 private:
+    using table = handle_table<group, ompx_group_t, 0xd10b>;
+
     status check_list(std::span<const ompx_endpoint_t> list, const char *function) const;
     result<ompx_group_t> create_from(parsed_endpoints wanted, const std::string &call);
     result<ompx_group_t> assemble(group_description description);
@@ -70,7 +73,7 @@ private:
     std::unique_ptr<offer_exchange> offers_;
     std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
-    handle_table table_;
+    table table_;
 };
 
 } // namespace diomp::group
