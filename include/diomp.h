@@ -364,6 +364,7 @@ OMPX_API_ int ompx_try_lockt(int rank) OMPX_NOEXCEPT_;
 
 #include "diomp/collective.h"
 #include "diomp/device.h"
+#include "diomp/lock.h"
 #include "diomp/target.h"
 #include "diomp/target_collective.h"
 

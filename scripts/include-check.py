@@ -34,17 +34,17 @@ MAY_INCLUDE = {
     "device": ["base", "launch", "transport"],
     "memory": ["base", "launch", "transport", "messaging"],
     "rma": ["base", "launch", "transport", "messaging", "memory"],
-    "sync": ["base", "launch", "transport", "messaging", "memory"],
+    "sync": ["base", "launch", "transport", "messaging", "memory", "rma"],
     "group": ["base", "launch", "transport", "messaging", "memory", "rma", "sync"],
     "coll": ["base", "launch", "transport", "messaging", "device", "memory", "rma", "sync", "group"],
     "offload": ["base", "config", "launch", "transport", "messaging", "device", "memory", "rma"],
     "offload/remote": ["base", "launch", "transport", "messaging", "device", "memory", "offload"],
     "offload/service": ["base", "launch", "transport", "messaging", "device", "memory", "offload", "offload/remote"],
     "device_coll": ["base", "config", "launch", "messaging", "device", "rma", "sync", "group", "coll", "offload"],
-    "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "group", "coll",
-                "offload", "device_coll"],
-    "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll", "offload",
-            "offload/remote", "device_coll", "runtime"],
+    "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync",
+                "group", "coll", "offload", "device_coll"],
+    "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "group", "coll",
+            "offload", "offload/remote", "device_coll", "runtime"],
 }
 
 # Subfolders whose headers others may include: the ends of a protocol, and libraries that start once per process, for
