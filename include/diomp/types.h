@@ -36,6 +36,19 @@ typedef struct ompx_endpoint_t {
     int device;
 } ompx_endpoint_t;
 
+/** One end of a channel. NULL is none. One thread at a time uses an end; several threads may use
+ * several ends. */
+typedef struct ompx_channel *ompx_channel_t;
+#define OMPX_CHANNEL_NONE ((ompx_channel_t)NULL)
+
+typedef enum ompx_channel_end {
+    OMPX_CHANNEL_SENDER = 0,  /**< this rank sends to the partner */
+    OMPX_CHANNEL_RECEIVER = 1 /**< this rank receives from the partner */
+} ompx_channel_end_t;
+
+/** Upper limit of a channel's depth. */
+#define OMPX_CHANNEL_MAX_DEPTH (1 << 20)
+
 typedef enum ompx_mem_kind {
     OMPX_MEM_NONE = 0, /**< not in the global address space */
     OMPX_MEM_SYMMETRIC = 1,

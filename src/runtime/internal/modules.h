@@ -4,6 +4,9 @@
 
 namespace diomp {
 struct settings;
+namespace channels {
+class channel_registry;
+}
 namespace coll {
 class collectives;
 }
