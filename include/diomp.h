@@ -362,6 +362,7 @@ OMPX_API_ int ompx_lockt(int rank) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_unlockt(int rank) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_try_lockt(int rank) OMPX_NOEXCEPT_;
 
+#include "diomp/cart.h"
 #include "diomp/channel.h"
 #include "diomp/collective.h"
 #include "diomp/device.h"

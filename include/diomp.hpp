@@ -18,6 +18,7 @@
 
 #include "diomp.h"
 #include "diomp/atomic.hpp"
+#include "diomp/cart.hpp"
 #include "diomp/channel.hpp"
 #include "diomp/collective.hpp"
 #include "diomp/device.hpp"

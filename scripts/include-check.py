@@ -36,15 +36,16 @@ MAY_INCLUDE = {
     "rma": ["base", "launch", "transport", "messaging", "memory"],
     "sync": ["base", "launch", "transport", "messaging", "memory", "rma"],
     "channels": ["base", "launch", "transport", "messaging", "memory", "rma"],
+    "cart": ["base", "channels"],
     "group": ["base", "launch", "transport", "messaging", "memory", "rma", "sync"],
     "coll": ["base", "launch", "transport", "messaging", "device", "memory", "rma", "sync", "group"],
     "offload": ["base", "config", "launch", "transport", "messaging", "device", "memory", "rma"],
     "offload/remote": ["base", "launch", "transport", "messaging", "device", "memory", "offload"],
     "offload/service": ["base", "launch", "transport", "messaging", "device", "memory", "offload", "offload/remote"],
     "device_coll": ["base", "config", "launch", "messaging", "device", "rma", "sync", "group", "coll", "offload"],
-    "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "channels",
+    "runtime": ["base", "config", "launch", "stacks", "transport", "messaging", "device", "memory", "rma", "sync", "channels", "cart",
                 "group", "coll", "offload", "device_coll"],
-    "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "channels", "group", "coll",
+    "api": ["base", "config", "launch", "stacks", "transport", "messaging", "memory", "rma", "sync", "channels", "cart", "group", "coll",
             "offload", "offload/remote", "device_coll", "runtime"],
 }
 

@@ -49,6 +49,14 @@ typedef enum ompx_channel_end {
 /** Upper limit of a channel's depth. */
 #define OMPX_CHANNEL_MAX_DEPTH (1 << 20)
 
+/** A grid of ranks in which this rank has a position. NULL is none. */
+typedef struct ompx_cart *ompx_cart_t;
+#define OMPX_CART_NONE ((ompx_cart_t)NULL)
+/** No neighbour: beyond the edge of a dimension that is not periodic. */
+#define OMPX_NO_RANK (-1)
+/** Upper limit of the dimensions of a grid. */
+#define OMPX_CART_MAX_DIMS 32
+
 typedef enum ompx_mem_kind {
     OMPX_MEM_NONE = 0, /**< not in the global address space */
     OMPX_MEM_SYMMETRIC = 1,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/pairwise_layer.h"
 
+#include "cart/cart.h"
 #include "channels/channel_registry.h"
 #include "runtime/job_connection.h"
 #include "sync/lock.h"
@@ -16,6 +17,7 @@ void pairwise_layer::create(job_connection &job, rma::transfers &transfers,
     locks_ = std::make_unique<sync::locks>(job.engine(), job.calls(), self);
     channels_ = std::make_unique<channels::channel_registry>(
         channels::channel_context{job.engine(), transfers, space, own, self});
+    carts_ = std::make_unique<cart::cart_registry>(*channels_);
 }
 
 } // namespace diomp::runtime

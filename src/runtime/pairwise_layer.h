@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What works between single ranks: locks and channels.
+// What works between single ranks: locks, channels, and grids, whose neighbours have channels.
 #pragma once
 
 #include "base/ids.h"
@@ -23,10 +23,12 @@ public:
 
     [[nodiscard]] sync::locks &locks() { return *locks_; }
     [[nodiscard]] channels::channel_registry &channels() { return *channels_; }
+    [[nodiscard]] cart::cart_registry &carts() { return *carts_; }
 
 private:
     std::unique_ptr<sync::locks> locks_;
     std::unique_ptr<channels::channel_registry> channels_;
+    std::unique_ptr<cart::cart_registry> carts_;
 };
 
 } // namespace diomp::runtime

@@ -41,6 +41,7 @@ public:
     [[nodiscard]] offload::devices &devices() { return *devices_; }
     [[nodiscard]] sync::locks &locks() { return pairwise_.locks(); }
     [[nodiscard]] channels::channel_registry &channels() { return pairwise_.channels(); }
+    [[nodiscard]] cart::cart_registry &carts() { return pairwise_.carts(); }
     [[nodiscard]] collective_layer &collectives() { return collectives_; }
     [[nodiscard]] collective_allocator &allocator() { return *allocator_; }
     [[nodiscard]] statistics &stats() { return statistics_; }

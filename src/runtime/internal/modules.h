@@ -4,6 +4,9 @@
 
 namespace diomp {
 struct settings;
+namespace cart {
+class cart_registry;
+}
 namespace channels {
 class channel_registry;
 }
