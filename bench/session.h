@@ -15,7 +15,8 @@
 //     std::vector<std::string> buffer_kinds();  memory that collectives take: "private", "global"
 //     buffer make_buffer(const std::string &kind, std::size_t nbytes);     collective
 // Optional; a benchmark that needs a missing one is skipped: put_and_wait, put_signal, wait_signal,
-// start_get, finish_gets, lock, unlock, fetch_add, allow_threads, remote_ptr and each collective.
+// start_get, finish_gets, lock, unlock, fetch_add, allow_threads, remote_ptr, the type channels and
+// each collective.
 #pragma once
 
 #include "options.h"

@@ -41,6 +41,9 @@ void run_suite(Library &library, const options &wanted, report &results) {
     if (wanted.wants("signal")) {
         bench_signal(with);
     }
+    if (wanted.wants("channel")) {
+        bench_channel(with);
+    }
     if (wanted.wants("bandwidth")) {
         bench_bandwidth(with);
     }

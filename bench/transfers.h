@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // put, get, memcpy, bandwidth, rate: rank 0 is the origin, rank 1 the target, and the other ranks
-// wait in a barrier. signal: ranks 0 and 1 alternate. One buffer on either side, reused in all
-// iterations (so it is in the caches as far as possible).
+// wait in a barrier. signal, channel: ranks 0 and 1 alternate. One buffer on either side, reused in
+// all iterations (so it is in the caches as far as possible).
 #pragma once
 
 #include "copy_limits.h"
 #include "session.h"
 
 #include <atomic>
+#include <optional>
 #include <sched.h>
 #include <thread>
 
@@ -187,6 +188,49 @@ void bench_signal(session<Library> &with) {
             }
             if (library.size() > 1) {
                 with.results.add({"signal", "signal", "private", 1, size, time});
+            }
+        }
+        library.barrier();
+    }
+}
+
+/// bench_signal() by channels: each rank receives the other's message, releases it and sends its
+/// own.
+template <typename Library>
+void bench_channel(session<Library> &with) {
+    Library &library = with.library;
+    if constexpr (requires { typename Library::channels; }) {
+        const bool participates = library.size() > 1 && library.rank() <= 1;
+        for (const std::size_t size : transfer_sizes(with.wanted)) {
+            const buffer source = private_buffer(size);
+            fill_pattern(source.get(), size, size + 5);
+            std::optional<typename Library::channels> pair;
+            if (participates) {
+                pair.emplace(1 - library.rank(), size);
+            }
+            const body run = [&](std::uint64_t iterations) {
+                library.barrier();
+                const stopwatch watch;
+                for (std::uint64_t i = 0; participates && i < iterations; ++i) {
+                    if (library.rank() == 0) {
+                        pair->send(source.get());
+                    }
+                    static_cast<void>(pair->receive());
+                    pair->release();
+                    if (library.rank() == 1) {
+                        pair->send(source.get());
+                    }
+                }
+                return library.max_over_ranks(watch.seconds() / 2);
+            };
+            const timing time = with.measure_on_all(run);
+            if (participates) {
+                pair->send(source.get());
+                with.require("channel", pattern_error(static_cast<const char *>(pair->receive()),
+                                                      size, size + 5));
+            }
+            if (library.size() > 1) {
+                with.results.add({"channel", "channel", "private", 1, size, time});
             }
         }
         library.barrier();

@@ -21,6 +21,8 @@ module diomp
         OMPX_MEM_SYMMETRIC = 1, OMPX_MEM_ASYMMETRIC = 2, OMPX_MEM_LOCAL = 3
     integer(c_int), parameter, public :: OMPX_SIGNAL_SET = 0, OMPX_SIGNAL_ADD = 1
     integer(c_int), parameter, public :: &
+        OMPX_CHANNEL_SENDER = 0, OMPX_CHANNEL_RECEIVER = 1, OMPX_NO_RANK = -1, OMPX_CART_MAX_DIMS = 32
+    integer(c_int), parameter, public :: &
         OMPX_CMP_EQ = 0, OMPX_CMP_NE = 1, OMPX_CMP_GT = 2, OMPX_CMP_GE = 3, OMPX_CMP_LT = 4, OMPX_CMP_LE = 5
     integer(c_int32_t), parameter, public :: &
         OMPX_SUM = 1, OMPX_PROD = 2, OMPX_MIN = 3, OMPX_MAX = 4, OMPX_BAND = 5, OMPX_BOR = 6, OMPX_BXOR = 7, &
@@ -43,11 +45,20 @@ module diomp
     type, bind(c), public :: ompx_context_t
         integer(c_intptr_t) :: handle = 0
     end type
+    !> An end of a channel, and a grid of ranks; none by default.
+    type, bind(c), public :: ompx_channel_t
+        integer(c_intptr_t) :: handle = 0
+    end type
+    type, bind(c), public :: ompx_cart_t
+        integer(c_intptr_t) :: handle = 0
+    end type
+    type(ompx_channel_t), parameter, public :: OMPX_CHANNEL_NONE = ompx_channel_t(0)
+    type(ompx_cart_t), parameter, public :: OMPX_CART_NONE = ompx_cart_t(0)
     type(ompx_group_t), parameter, public :: ompx_group_world = ompx_group_t(0)
     type(ompx_group_t), parameter, public :: OMPX_GROUP_NONE = ompx_group_t(-1)
 
     interface operator(==)
-        module procedure same_group
+        module procedure same_group, same_channel, same_cart
     end interface
     public :: operator(==)
 
@@ -65,12 +76,19 @@ module diomp
     public :: ompx_fence_rank, ompx_order, ompx_sync
     public :: ompx_fence, ompx_barrier, ompx_waitRMA, ompx_waitALLRMA
     public :: ompx_lock, ompx_unlock, ompx_try_lock, ompx_lockt, ompx_unlockt, ompx_try_lockt
+    public :: ompx_lock_at_init, ompx_lock_at, ompx_unlock_at, ompx_try_lock_at
+    public :: ompx_channel_create, ompx_channel_free, ompx_channel_send, ompx_channel_try_send, ompx_channel_acquire
+    public :: ompx_channel_try_acquire, ompx_channel_commit, ompx_channel_receive, ompx_channel_try_receive
+    public :: ompx_channel_release, ompx_channel_test, ompx_channel_wait_any, ompx_channel_test_any
+    public :: ompx_dims_create, ompx_cart_create, ompx_cart_free, ompx_cart_num_dims, ompx_cart_size, ompx_cart_dims
+    public :: ompx_cart_rank, ompx_cart_coords, ompx_cart_shift, ompx_cart_exchange, ompx_cart_exchangev
     public :: ompx_group_create, ompx_group_split, ompx_group_merge, ompx_group_dup, ompx_group_free
     public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank, ompx_group_split_node, ompx_group_node_members
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
     public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
 
 #include "procedures.inc"
+#include "channels.inc"
 
     !> status = ompx_allocate(array, shape [, kind]). Allocates global memory. `array` is a pointer of rank 1 to 3 to
     !> real, complex or integer elements of 4 or 8 bytes (parts of complex); the elements are undefined, the lower bounds
@@ -93,6 +111,39 @@ contains
     pure logical function same_group(a, b)
         type(ompx_group_t), intent(in) :: a, b
         same_group = a%handle == b%handle
+    end function
+
+    pure logical function same_channel(a, b)
+        type(ompx_channel_t), intent(in) :: a, b
+        same_channel = a%handle == b%handle
+    end function
+
+    pure logical function same_cart(a, b)
+        type(ompx_cart_t), intent(in) :: a, b
+        same_cart = a%handle == b%handle
+    end function
+
+    !> Blocks until one of the ends can be used without blocking; its number in `channels`, from 1, in `index`; 0: all
+    !> are OMPX_CHANNEL_NONE.
+    function ompx_channel_wait_any(channels, index) result(status)
+        type(ompx_channel_t), intent(in) :: channels(:)
+        integer, intent(out) :: index
+        integer(c_int) :: status
+        integer(c_size_t) :: found
+        found = -1
+        status = c_channel_wait_any(channels, size(channels, kind=c_size_t), found)
+        index = int(found) + 1 ! OMPX_NO_INDEX is -1
+    end function
+
+    !> Returns 1, or 0 with index 0, or a negative status. Does not block.
+    function ompx_channel_test_any(channels, index) result(status)
+        type(ompx_channel_t), intent(in) :: channels(:)
+        integer, intent(out) :: index
+        integer(c_int) :: status
+        integer(c_size_t) :: found
+        found = -1
+        status = c_channel_test_any(channels, size(channels, kind=c_size_t), found)
+        index = int(found) + 1
     end function
 
     !> Text of a status code.

@@ -35,9 +35,12 @@
 #define DIOMP_VERSION_PATCH 0
 
 #include "diomp/atomic.h"
+#include "diomp/cart.h"
+#include "diomp/channel.h"
 #include "diomp/collective.h"
 #include "diomp/device.h"
 #include "diomp/group.h"
+#include "diomp/lock.h"
 #include "diomp/memory.h"
 #include "diomp/nonblocking.h"
 #include "diomp/process.h"

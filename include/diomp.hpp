@@ -19,6 +19,8 @@
 
 #include "diomp.h"
 #include "diomp/atomic.hpp"
+#include "diomp/cart.hpp"
+#include "diomp/channel.hpp"
 #include "diomp/collective.hpp"
 #include "diomp/context.hpp"
 #include "diomp/device.hpp"

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "include/diomp.h"
 PAGE = ROOT / "docs/api.md"
-ORDER = ("status", "types", "process", "memory", "transfer", "atomic", "group", "nonblocking", "wait", "sync",
+ORDER = ("status", "types", "process", "memory", "transfer", "atomic", "group", "nonblocking", "wait", "sync", "lock", "channel", "cart",
          "collective", "device", "target", "target_collective")
 
 SECTION = re.compile(r"^/\* ---- (.*?) ---- \*/$")

@@ -61,6 +61,7 @@ for ((i = 0; i < repetitions; ++i)); do
     measure DiOMP/on diomp minimod on
     measure MPI/on mpi minimod-mpi on
     measure signal/on diomp minimod-signal on
+    measure channel/on diomp minimod-channel on
     measure DiOMP/off diomp minimod off
     measure MPI/off mpi minimod-mpi off
     if [ -n "$devices" ]; then
@@ -76,10 +77,11 @@ edge() { awk -v name="$2" -v c="$1" '$1 == name { print $c }' "$results" | sort 
 
 echo "minimod ${options[*]}, $place, $repetitions runs in turn"
 printf '%-28s %10s %17s %12s %10s %10s\n' variant Gpoints/s '(range)' us/step us-sending us-waiting
-for name in DiOMP/on signal/on MPI/on DiOMP/off MPI/off $devices; do
+for name in DiOMP/on signal/on channel/on MPI/on DiOMP/off MPI/off $devices; do
     case $name in
     */target) label="${name%/*} on devices, overlap on" ;;
     signal/on) label="DiOMP (signals), overlap on" ;;
+    channel/on) label="DiOMP (channels), overlap on" ;;
     *) label="${name%/*}, overlap ${name#*/}" ;;
     esac
     printf '%-28s %10s %17s %12s %10s %10s\n' "$label" "$(median 2 $name)" \

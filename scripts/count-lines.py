@@ -26,6 +26,7 @@ ROWS = [
     ("cg on devices", "cg/exchange_target.c", "cg/exchange_target_mpi.c", False),
     ("train on devices", "train/share_target.c", "train/share_target_mpi.c", True),
     ("minimod, neighbours only", "minimod/halo_signal.c", "minimod/halo_mpi.c", False),
+    ("minimod, by channels", "minimod/halo_channel.c", "minimod/halo_mpi.c", False),
     ("start-up, memory, gather, reduce", "common/comm_diomp.c", "common/comm_mpi.c", False),
 ]
 

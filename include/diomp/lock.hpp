@@ -47,6 +47,25 @@ private:
     int rank_;
 };
 
+/// A lock in symmetric memory (ompx_lock_t); copies refer to the same lock. It is held by a rank,
+/// as that of rank_mutex.
+class queue_mutex {
+public:
+    constexpr explicit queue_mutex(ompx_lock_t *lock) noexcept : lock_(lock) {}
+    [[nodiscard]] constexpr ompx_lock_t *get() const noexcept { return lock_; }
+
+    void lock() const { detail::check(ompx_lock_at(lock_)); }
+    [[nodiscard]] bool try_lock() const {
+        const int status = ompx_try_lock_at(lock_);
+        return status != OMPX_ERR_BUSY && detail::check(status) == 0;
+    }
+    /// Includes a fence.
+    void unlock() const { detail::check(ompx_unlock_at(lock_)); }
+
+private:
+    ompx_lock_t *lock_;
+};
+
 /// Holds the lock at a rank during a scope: `diomp::lock_guard hold(0);`
 template <typename Mutex = rank_mutex>
 class [[nodiscard]] lock_guard {

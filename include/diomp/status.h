@@ -18,7 +18,7 @@ typedef enum ompx_status {
     OMPX_ERR_NOMEM = -5,        /**< segment (or system memory) exhausted */
     OMPX_ERR_MISMATCH = -6,     /**< members of a collective made different calls */
     OMPX_ERR_LOCK = -7,         /**< unlock of a lock not held, or lock of a lock held already */
-    OMPX_ERR_STATE = -8,        /**< called before start-up or after ompx_finalize() */
+    OMPX_ERR_STATE = -8,        /**< before start-up, after ompx_finalize(), or out of order */
     OMPX_ERR_TIMEOUT = -9,      /**< no progress for DIOMP_TIMEOUT */
     OMPX_ERR_PEER = -10,        /**< a participating rank has died */
     OMPX_ERR_SYSTEM = -11,      /**< a system call failed; see the text */

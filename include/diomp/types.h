@@ -60,6 +60,26 @@ typedef enum ompx_errors {
     OMPX_ERRORS_INHERIT = 2 /**< of a thread: as for the library */
 } ompx_errors_t;
 typedef enum ompx_scope { OMPX_SCOPE_THREAD = 0, OMPX_SCOPE_LIBRARY = 1 } ompx_scope_t;
+/** One end of a channel. NULL is none. One thread at a time uses an end; several threads may use
+ * several ends. */
+typedef struct ompx_channel *ompx_channel_t;
+#define OMPX_CHANNEL_NONE ((ompx_channel_t)NULL)
+
+typedef enum ompx_channel_end {
+    OMPX_CHANNEL_SENDER = 0,  /**< this rank sends to the partner */
+    OMPX_CHANNEL_RECEIVER = 1 /**< this rank receives from the partner */
+} ompx_channel_end_t;
+
+/** Upper limit of a channel's depth. */
+#define OMPX_CHANNEL_MAX_DEPTH (1 << 20)
+
+/** A grid of ranks in which this rank has a position. NULL is none. */
+typedef struct ompx_cart *ompx_cart_t;
+#define OMPX_CART_NONE ((ompx_cart_t)NULL)
+/** No neighbour: beyond the edge of a dimension that is not periodic. */
+#define OMPX_NO_RANK (-1)
+/** Upper limit of the dimensions of a grid. */
+#define OMPX_CART_MAX_DIMS 32
 
 typedef enum ompx_mem_kind {
     OMPX_MEM_NONE = 0, /**< not in the global address space */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Contexts: transfers that are completed apart from all others.
-#include "api/internal/state.h"
-#include "diomp.h"
 #include "rma/context.h"
+
+#include "api/internal/state.h"
+#include "diomp/nonblocking.h"
 #include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 

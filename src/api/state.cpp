@@ -14,7 +14,6 @@
 #include "memory/layout.h"
 #include "memory/memory.h"
 #include "messaging/engine.h"
-#include "rma/blocking_transfers.h"
 #include "rma/rma.h"
 #include "stacks/calls.h"
 #include "transport/conduit.h"
@@ -97,7 +96,7 @@ void publish(runtime::runtime &running) {
     }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
-    g_fast.stream_threshold = running.transfers().blocking().stream_threshold();
+    g_fast.stream_threshold = running.transfers().stream_threshold();
     refresh_fast_view(running);
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);

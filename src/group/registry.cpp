@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "group/registry.h"
 
+#include "base/handle_table.h"
 #include "group/group.h"
 #include "group/internal/group_factory.h"
-#include "group/internal/handle_table.h"
 #include "group/internal/offer_exchange.h"
 
 #include <fmt/core.h>
@@ -24,11 +24,11 @@ group_registry::group_registry(messaging::engine &engine, workspace &space, worl
                                int num_ranks)
     : num_ranks_(num_ranks), offers_(std::make_unique<offer_exchange>(engine, self)),
       factory_(std::make_unique<group_factory>(engine, space, self)),
-      table_(std::make_unique<handle_table>()) {}
+      table_(std::make_unique<table>()) {}
 
 group_registry::~group_registry() = default;
 
-std::size_t group_registry::num_groups() const { return table_->num_groups(); }
+std::size_t group_registry::num_groups() const { return table_->size(); }
 
 status group_registry::create_world(node_map nodes) {
     factory_->set_nodes(std::move(nodes));
@@ -155,7 +155,7 @@ result<ompx_group_t> group_registry::assemble(group_description description) {
     auto const handle = table_->insert(factory_->make(std::move(description)));
     if (!handle) {
         return error(OMPX_ERR_NOMEM,
-                     fmt::format("this rank has {} groups already", handle_table::max_groups),
+                     fmt::format("this rank has {} groups already", table::max_objects),
                      "free groups that are not needed any more");
     }
     return *handle;

@@ -16,6 +16,11 @@
 #include <span>
 #include <string>
 
+namespace diomp {
+template <typename Object, typename Handle, std::uint64_t Tag>
+class handle_table;
+}
+
 namespace diomp::messaging {
 class engine;
 }
@@ -25,7 +30,6 @@ namespace diomp::group {
 class group;
 struct group_description;
 class group_factory;
-class handle_table;
 class offer_exchange;
 class workspace;
 
@@ -73,6 +77,8 @@ public:
     [[nodiscard]] std::size_t num_groups() const;
 
 private:
+    using table = handle_table<group, ompx_group_t, 0xd10b>;
+
     status check_list(std::span<const ompx_endpoint_t> list, const char *function) const;
     result<ompx_group_t> create_from(parsed_endpoints wanted, const std::string &call);
     result<ompx_group_t> assemble(group_description description);
@@ -81,7 +87,7 @@ private:
     std::unique_ptr<offer_exchange> offers_;
     std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
-    std::unique_ptr<handle_table> table_;
+    std::unique_ptr<table> const table_;
 };
 
 } // namespace diomp::group

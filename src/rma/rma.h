@@ -62,6 +62,8 @@ public:
     result<path> start_box(direction dir, world_rank peer, const void *remote, void *local,
                            const box &shape, ompx_event_t *event);
 
+    /// See blocking_transfers.
+    [[nodiscard]] std::size_t stream_threshold() const;
     [[nodiscard]] blocking_transfers &blocking() { return blocking_; }
     [[nodiscard]] box_transfers &boxes() { return boxes_; }
     [[nodiscard]] nonblocking_transfers &nonblocking() { return nonblocking_; }

@@ -24,8 +24,7 @@ struct transfers::parts {
           messaging::engine &engine, messaging::call_service &calls, const options &options)
         : requests(own, directory, engine, calls, acks),
           signals(space, own, directory, engine, acks, blocking, boxes, remote, atomics),
-          acks(engine),
-          remote(options.num_ranks, space, own, directory, engine),
+          acks(engine), remote(options.num_ranks, space, own, directory, engine),
           registered(options.self, own, engine, requests),
           blocking(options.self, options.stream_threshold_bytes, remote, registered),
           boxes(space, blocking, remote),
@@ -54,6 +53,8 @@ transfers::transfers(memory::address_space &space, memory::segment &own,
       atomics_(parts_->atomics), signals_(parts_->signals), device_copies_(parts_->device_copies) {}
 
 transfers::~transfers() = default;
+
+std::size_t transfers::stream_threshold() const { return blocking_.stream_threshold(); }
 
 bool transfers::all_direct() const {
     return !parts_->remote.has_peers() && !device_copies_.enabled();

@@ -13,7 +13,6 @@
 #include "rma/options.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
-#include "sync/lock.h"
 #include "transport/arena.h"
 
 #include <fmt/format.h>
@@ -67,7 +66,7 @@ status runtime::build() {
         connection_.preregistered(), info,
         offload::options{settings_.offload.paths, settings_.offload.segment_size_bytes,
                          settings_.offload.pin_threshold_bytes});
-    locks_ = std::make_unique<sync::locks>(engine, calls, info.rank);
+    pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     allocator_ = std::make_unique<collective_allocator>(
         *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups());
@@ -83,7 +82,7 @@ status runtime::build() {
 status runtime::synchronize_at_end() {
     collectives_.on_devices().finish();
     DIOMP_TRY(transfers_->fence());
-    if (int const held = locks_->num_held(); held > 0) {
+    if (int const held = locks().num_held(); held > 0) {
         log(log_level::warn, "{} lock(s) still held at the end of the program", held);
     }
     return collectives_.finish(connection_);

@@ -10,6 +10,7 @@
 #include "runtime/internal/statistics.h"
 #include "runtime/internal/trace.h"
 #include "runtime/job_connection.h"
+#include "runtime/pairwise_layer.h"
 
 #include <memory>
 
@@ -38,7 +39,9 @@ public:
     [[nodiscard]] memory::address_space &space() { return *space_; }
     [[nodiscard]] rma::transfers &transfers() { return *transfers_; }
     [[nodiscard]] offload::devices &devices() { return *devices_; }
-    [[nodiscard]] sync::locks &locks() { return *locks_; }
+    [[nodiscard]] sync::locks &locks() { return pairwise_.locks(); }
+    [[nodiscard]] channels::channel_registry &channels() { return pairwise_.channels(); }
+    [[nodiscard]] cart::cart_registry &carts() { return pairwise_.carts(); }
     [[nodiscard]] collective_layer &collectives() { return collectives_; }
     [[nodiscard]] collective_allocator &allocator() { return *allocator_; }
     [[nodiscard]] statistics &stats() { return statistics_; }
@@ -60,7 +63,7 @@ private:
     std::unique_ptr<memory::address_space> space_;
     std::unique_ptr<rma::transfers> transfers_;
     std::unique_ptr<offload::devices> devices_;
-    std::unique_ptr<sync::locks> locks_;
+    pairwise_layer pairwise_;
     collective_layer collectives_;
     std::unique_ptr<collective_allocator> allocator_;
 };

@@ -23,9 +23,42 @@ inline void check(int status) {
     }
 }
 
+/// Channels to and from another rank.
+class channel_pair {
+public:
+    channel_pair(int other, std::size_t nbytes) {
+        constexpr int depth = 2;
+        check(ompx_channel_create(other, 0, OMPX_CHANNEL_SENDER, nbytes, depth, &to_));
+        check(ompx_channel_create(other, 0, OMPX_CHANNEL_RECEIVER, nbytes, depth, &from_));
+    }
+    ~channel_pair() {
+        ompx_channel_free(&to_);
+        ompx_channel_free(&from_);
+    }
+    channel_pair(const channel_pair &) = delete;
+    channel_pair &operator=(const channel_pair &) = delete;
+
+    void send(const void *data) const { check(ompx_channel_send(to_, data)); }
+    /// The next message, until release().
+    [[nodiscard]] const void *receive() const {
+        const void *const data = ompx_channel_receive(from_);
+        if (data == nullptr) [[unlikely]] {
+            fail_with(OMPX_ERR_STATE);
+        }
+        return data;
+    }
+    void release() const { check(ompx_channel_release(from_)); }
+
+private:
+    ompx_channel_t to_ = OMPX_CHANNEL_NONE;
+    ompx_channel_t from_ = OMPX_CHANNEL_NONE;
+};
+
 /// Transfers between two ranks, signals, atomics, locks.
 class diomp_transfers {
 public:
+    using channels = channel_pair;
+
     [[nodiscard]] static char *remote_ptr(const void *mine, int rank) {
         return static_cast<char *>(ompx_remote_ptr(mine, rank));
     }

@@ -34,7 +34,8 @@ int run(int argc, char **argv) {
         "Measures DiOMP: latency, bandwidth, message rate, synchronisation, collectives.\n"
         "Run it under diomp-run; rank 0 reports.",
         argc, argv,
-        {.subcommands = {{"memcpy", "memcpy and streaming stores into and from rank 1's memory"},
+        {.subcommands = {{"channel", "latency of a message of a channel, one way, by size"},
+                         {"memcpy", "memcpy and streaming stores into and from rank 1's memory"},
                          {"poll",
                           "a test and a wait whose condition holds, and progress, on rank 0"},
                          {"startup", "start and end of a whole job of --startup-ranks ranks"},
@@ -47,7 +48,7 @@ int run(int argc, char **argv) {
              {"--contacts", "of hello: ranks that each rank puts to before it prints", &num_peers,
               0, 1 << 20}}});
     if (wanted.all) {
-        wanted.benchmarks.insert(wanted.benchmarks.end(), {"memcpy", "poll", "startup"});
+        wanted.benchmarks.insert(wanted.benchmarks.end(), {"channel", "memcpy", "poll", "startup"});
     }
     if (wanted.wants("hello")) {
         int status = ompx_barrier();

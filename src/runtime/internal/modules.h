@@ -4,6 +4,12 @@
 
 namespace diomp {
 struct settings;
+namespace cart {
+class cart_registry;
+}
+namespace channels {
+class channel_registry;
+}
 namespace coll {
 class collectives;
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Locks at an address in symmetric memory.
+#include "api/internal/state.h"
+#include "diomp/lock.h"
+#include "group/group.h"
+#include "group/registry.h"
+#include "memory/memory.h"
+#include "rma/rma.h"
+#include "sync/call_signature.h"
+#include "sync/queue_lock.h"
+
+#include <cstring>
+
+using namespace diomp;
+
+namespace {
+
+/// Rejects what is not count locks in this rank's symmetric memory.
+status check_locks(runtime::runtime &running, const ompx_lock_t *locks, std::size_t count) {
+    DIOMP_TRY(api::check_pointer(locks, "the lock"));
+    if (reinterpret_cast<std::uintptr_t>(locks) % sizeof(*locks) != 0) {
+        return error(OMPX_ERR_ARG, "a lock is aligned to its 8 bytes",
+                     "declare it as ompx_lock_t, or align the allocation");
+    }
+    auto const offset = running.space().own_offset(locks);
+    std::uint64_t const extent = running.segment().symmetric_extent();
+    if (!offset || *offset >= extent || count > (extent - *offset) / sizeof(*locks)) {
+        return error(OMPX_ERR_ADDRESS, "the lock is not in this rank's symmetric memory",
+                     "allocate it with ompx_symmetric_mem_alloc, on all ranks");
+    }
+    return {};
+}
+
+sync::queue_lock lock_at(runtime::runtime &running, ompx_lock_t *lock) {
+    auto const offset = *running.space().own_offset(lock) / sizeof(*lock);
+    world_rank const home{static_cast<int>(offset % static_cast<unsigned>(running.job().size))};
+    return {running.connection().engine(), running.transfers(), running.job().rank, home, lock};
+}
+
+std::string describe(const ompx_lock_t *lock) { return fmt::format("lock={}", fmt::ptr(lock)); }
+
+/// Runs then(queue_lock, runtime) -> status.
+template <typename Then>
+int use_lock(const char *function, const void *site, ompx_lock_t *lock, Then &&then) {
+    return api::call(
+        function, site, [&] { return describe(lock); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(check_locks(running, lock, 1));
+            auto found = lock_at(running, lock);
+            return then(found, running);
+        });
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_lock_at_init(ompx_lock_t *locks, size_t count) noexcept {
+    return api::call(
+        "ompx_lock_at_init", DIOMP_SITE,
+        [&] { return fmt::format("locks={}, count={}", fmt::ptr(locks), count); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_size(count));
+            if (count > 0) {
+                DIOMP_TRY(check_locks(running, locks, count));
+                std::memset(static_cast<void *>(locks), 0, count * sizeof(*locks));
+            }
+            DIOMP_TRY(running.transfers().fence_before_barrier());
+            auto &world = running.collectives().groups().world();
+            auto const call_lock = world.lock_calls();
+            sync::call_signature call;
+            call.what = sync::operation::barrier;
+            return world.arrive_and_wait(call);
+        });
+}
+
+int ompx_lock_at(ompx_lock_t *lock) noexcept {
+    return use_lock("ompx_lock_at", DIOMP_SITE, lock,
+                    [](sync::queue_lock &found, runtime::runtime &) { return found.acquire(); });
+}
+
+int ompx_unlock_at(ompx_lock_t *lock) noexcept {
+    return use_lock("ompx_unlock_at", DIOMP_SITE, lock,
+                    [](sync::queue_lock &found, runtime::runtime &running) -> status {
+                        DIOMP_TRY(running.transfers().fence());
+                        return found.release();
+                    });
+}
+
+int ompx_try_lock_at(ompx_lock_t *lock) noexcept {
+    bool is_taken = false;
+    int const outcome = use_lock("ompx_try_lock_at", DIOMP_SITE, lock,
+                                 [&](sync::queue_lock &found, runtime::runtime &) -> status {
+                                     auto taken = found.try_acquire();
+                                     DIOMP_TRY(taken);
+                                     is_taken = taken.value();
+                                     return {};
+                                 });
+    return outcome == OMPX_SUCCESS && !is_taken ? OMPX_ERR_BUSY : outcome;
+}
+
+} // extern "C"

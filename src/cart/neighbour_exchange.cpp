@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "cart/neighbour_exchange.h"
+
+#include <fmt/core.h>
+
+#include <cstring>
+
+namespace diomp::cart {
+
+neighbour_exchange::neighbour_exchange(channels::channel_registry &registry, std::uint64_t id,
+                                       std::vector<std::optional<world_rank>> neighbours)
+    : registry_(registry), id_(id), sides_(neighbours.size()) {
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+        sides_[i].neighbour = neighbours[i];
+    }
+}
+
+status neighbour_exchange::provide(std::unique_ptr<channels::channel_end> &end, std::size_t index,
+                                   ompx_channel_end_t kind, std::size_t nbytes) {
+    if (end != nullptr && end->shape().nbytes >= nbytes) {
+        return {};
+    }
+    if (end != nullptr) {
+        DIOMP_TRY(registry_.close(std::move(end)));
+    }
+    // Both ends have the tag of the direction in which the data goes, so that the two channels to a
+    // rank that is the neighbour on both sides differ.
+    std::size_t const direction = kind == OMPX_CHANNEL_SENDER ? index : index ^ 1;
+    constexpr std::uint32_t num_buffers = 2;
+    auto made = registry_.create(
+        {*sides_[index].neighbour, channels::internal_tag | id_ << 8 | direction, kind},
+        {nbytes, num_buffers});
+    DIOMP_TRY(made);
+    end = made.take();
+    return {};
+}
+
+status neighbour_exchange::send_block(side &to, const sent_block &block) {
+    auto &end = static_cast<channels::sender_end &>(*to.sender);
+    DIOMP_TRY(end.wait());
+    DIOMP_TRY(end.send(block.data, block.nbytes));
+    return {};
+}
+
+status neighbour_exchange::receive_block(side &from, const received_block &block) {
+    auto &end = static_cast<channels::receiver_end &>(*from.receiver);
+    status waited = end.wait();
+    if (!waited && waited.failure().code() == OMPX_ERR_STATE) { // its channel was too small
+        return error(OMPX_ERR_MISMATCH,
+                     fmt::format("rank {} has sent a block of more than {} bytes",
+                                 from.neighbour->value(), end.shape().nbytes),
+                     "pass the same size on both sides");
+    }
+    DIOMP_TRY(waited);
+    auto const arrived = end.receive();
+    if (arrived.nbytes != block.nbytes) {
+        DIOMP_TRY(end.release());
+        return error(OMPX_ERR_MISMATCH,
+                     fmt::format("rank {} has sent a block of {} bytes, not {}",
+                                 from.neighbour->value(), arrived.nbytes, block.nbytes),
+                     "pass the same size on both sides");
+    }
+    if (block.nbytes > 0) {
+        std::memcpy(block.data, arrived.data, block.nbytes);
+    }
+    return end.release();
+}
+
+status neighbour_exchange::exchange(std::span<const sent_block> send,
+                                    std::span<const received_block> receive) {
+    // First all ends: creation does not wait, and a neighbour may be waiting for any of them.
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+        if (sides_[i].neighbour) {
+            DIOMP_TRY(provide(sides_[i].sender, i, OMPX_CHANNEL_SENDER, send[i].nbytes));
+            DIOMP_TRY(provide(sides_[i].receiver, i, OMPX_CHANNEL_RECEIVER, receive[i].nbytes));
+        }
+    }
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+        if (sides_[i].neighbour) {
+            DIOMP_TRY(send_block(sides_[i], send[i]));
+        }
+    }
+    for (std::size_t i = 0; i < sides_.size(); ++i) {
+        if (sides_[i].neighbour) {
+            DIOMP_TRY(receive_block(sides_[i], receive[i]));
+        }
+    }
+    return {};
+}
+
+status neighbour_exchange::close() {
+    status outcome;
+    for (side &each : sides_) {
+        for (auto *end : {&each.sender, &each.receiver}) {
+            if (*end != nullptr) {
+                status closed = registry_.close(std::move(*end));
+                outcome = outcome ? std::move(closed) : std::move(outcome);
+            }
+        }
+    }
+    return outcome;
+}
+
+} // namespace diomp::cart

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Grids on ranks: neighbours, exchanges without barriers, misuse.
+#include "diomp.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+int const me = ompx_rank_num();
+int const ranks = ompx_num_ranks();
+
+/// What `from` sends in a step to its neighbour on a side: element i.
+std::int64_t element(int from, int step, std::size_t side, std::size_t i) {
+    return ((from * 1000LL + step) * 100 + static_cast<std::int64_t>(side)) * 100000 +
+           static_cast<std::int64_t>(i);
+}
+
+struct grid {
+    ompx_cart_t cart = OMPX_CART_NONE;
+    int num_dims;
+    std::vector<int> neighbours; ///< [side]
+
+    grid(std::vector<int> const &dims, std::vector<int> const &periodic, int reorder = 0)
+        : num_dims(static_cast<int>(dims.size())) {
+        EXPECT_EQ(ompx_cart_create(ompx_group_world, num_dims, dims.data(), periodic.data(),
+                                   reorder, &cart),
+                  0);
+        for (int dim = 0; cart != OMPX_CART_NONE && dim < num_dims; ++dim) {
+            int before = 0;
+            int after = 0;
+            EXPECT_EQ(ompx_cart_shift(cart, dim, 1, &before, &after), 0);
+            neighbours.insert(neighbours.end(), {before, after});
+        }
+    }
+    ~grid() {
+        EXPECT_EQ(ompx_cart_free(&cart), 0);
+        EXPECT_EQ(cart, OMPX_CART_NONE);
+    }
+    grid(const grid &) = delete;
+    grid &operator=(const grid &) = delete;
+};
+
+/// Steps without any synchronisation but the exchange. Ranks run at different speeds.
+void exchange_repeatedly(const grid &on, std::size_t count, int steps) {
+    std::size_t const sides = on.neighbours.size();
+    std::vector<std::int64_t> send(sides * count);
+    std::vector<std::int64_t> receive(sides * count);
+    for (int step = 0; step < steps; ++step) {
+        for (std::size_t side = 0; side < sides; ++side) {
+            for (std::size_t i = 0; i < count; ++i) {
+                send[side * count + i] = element(me, step, side, i);
+            }
+        }
+        std::ranges::fill(receive, -1);
+        if ((step + me) % 7 == 0) {
+            for (int n = 0; n < 20; ++n) {
+                ASSERT_EQ(ompx_progress(), 0);
+            }
+        }
+        ASSERT_EQ(
+            ompx_cart_exchange(on.cart, send.data(), receive.data(), count * sizeof(std::int64_t)),
+            0);
+        std::ranges::fill(send, -2); // may be reused
+        for (std::size_t side = 0; side < sides; ++side) {
+            for (std::size_t i = 0; i < count; ++i) {
+                std::int64_t const expected = on.neighbours[side] == OMPX_NO_RANK
+                                                  ? -1
+                                                  : element(on.neighbours[side], step, side ^ 1, i);
+                ASSERT_EQ(receive[side * count + i], expected)
+                    << "step " << step << ", side " << side << ", element " << i;
+            }
+        }
+    }
+}
+
+TEST(cart, exchange_in_rings_and_lines_of_one_to_three_dimensions) {
+    for (int const periodic : {0, 1}) {
+        for (int num_dims = 1; num_dims <= 3; ++num_dims) {
+            std::vector<int> dims(static_cast<std::size_t>(num_dims));
+            ASSERT_EQ(ompx_dims_create(ranks, num_dims, dims.data()), 0);
+            grid const on(dims, std::vector<int>(dims.size(), periodic));
+            exchange_repeatedly(on, 1, 50);
+            exchange_repeatedly(on, 0, 3);
+            exchange_repeatedly(on, 1000, 20); // larger: new channels
+            exchange_repeatedly(on, 3, 20);    // smaller: the same
+            exchange_repeatedly(on, 30000, 4);
+        }
+    }
+}
+
+TEST(cart, two_grids_at_once_and_reordered) {
+    std::vector<int> dims{0, 0};
+    ASSERT_EQ(ompx_dims_create(ranks, 2, dims.data()), 0);
+    grid const a(dims, {1, 0});
+    grid const b({1, ranks}, {1, 1}, 1);
+    for (int n = 0; n < 10; ++n) {
+        exchange_repeatedly(a, 5, 3);
+        exchange_repeatedly(b, 5, 3);
+    }
+}
+
+TEST(cart, coordinates_ranks_and_shifts_agree) {
+    std::vector<int> dims{0, 0};
+    ASSERT_EQ(ompx_dims_create(ranks, 2, dims.data()), 0);
+    for (int const reorder : {0, 1}) {
+        grid const on(dims, {1, 0}, reorder);
+        EXPECT_EQ(ompx_cart_num_dims(on.cart), 2);
+        EXPECT_EQ(ompx_cart_size(on.cart), ranks);
+        std::array<int, 2> extents{};
+        std::array<int, 2> rings{};
+        ASSERT_EQ(ompx_cart_dims(on.cart, extents.data(), rings.data()), 0);
+        EXPECT_THAT(extents, testing::ElementsAreArray(dims));
+        EXPECT_THAT(rings, testing::ElementsAre(1, 0));
+        std::vector<int> seen(static_cast<std::size_t>(ranks));
+        for (int i = 0; i < dims[0]; ++i) {
+            for (int j = 0; j < dims[1]; ++j) {
+                std::array<int, 2> const at{i + 3 * dims[0], j}; // wraps
+                int rank = OMPX_NO_RANK;
+                ASSERT_EQ(ompx_cart_rank(on.cart, at.data(), &rank), 0);
+                ASSERT_TRUE(rank >= 0 && rank < ranks);
+                ++seen[static_cast<std::size_t>(rank)];
+                std::array<int, 2> coords{};
+                ASSERT_EQ(ompx_cart_coords(on.cart, rank, coords.data()), 0);
+                EXPECT_THAT(coords, testing::ElementsAre(i, j));
+                EXPECT_TRUE(reorder != 0 || rank == i * dims[1] + j);
+            }
+        }
+        EXPECT_THAT(seen, testing::Each(1));
+        std::array<int, 2> const outside{0, dims[1]};
+        int rank = 5;
+        ASSERT_EQ(ompx_cart_rank(on.cart, outside.data(), &rank), 0);
+        EXPECT_EQ(rank, OMPX_NO_RANK);
+        int source = 0;
+        int target = 0;
+        ASSERT_EQ(ompx_cart_shift(on.cart, 0, dims[0], &source, &target), 0);
+        EXPECT_EQ(source, me);
+        EXPECT_EQ(target, me);
+        ASSERT_EQ(ompx_cart_shift(on.cart, 1, INT32_MIN, &source, &target), 0);
+        EXPECT_EQ(source, OMPX_NO_RANK);
+        EXPECT_EQ(target, OMPX_NO_RANK);
+    }
+}
+
+TEST(cart, members_beyond_the_grid_get_none) {
+    int const size = std::max(1, ranks - 1);
+    grid const on({size}, {1});
+    EXPECT_EQ(on.cart != OMPX_CART_NONE, me < size);
+    if (me < size) {
+        exchange_repeatedly(on, 2, 10);
+    }
+    ompx_barrier();
+}
+
+TEST(cart, of_a_group_has_world_ranks) {
+    if (ranks < 2) {
+        GTEST_SKIP() << "needs 2 ranks";
+    }
+    // The ranks backwards.
+    std::vector<int> list(static_cast<std::size_t>(ranks));
+    std::iota(list.rbegin(), list.rend(), 0);
+    ompx_group_t group = OMPX_GROUP_NONE;
+    ASSERT_EQ(ompx_group_create(&group, list.data(), ranks), 0);
+    ompx_cart_t cart = OMPX_CART_NONE;
+    ASSERT_EQ(ompx_cart_create(group, 1, &ranks, nullptr, 0, &cart), 0);
+    int source = 0;
+    int target = 0;
+    ASSERT_EQ(ompx_cart_shift(cart, 0, 1, &source, &target), 0);
+    EXPECT_EQ(source, me + 1 < ranks ? me + 1 : OMPX_NO_RANK);
+    EXPECT_EQ(target, me - 1);
+    ASSERT_EQ(ompx_cart_free(&cart), 0);
+    ASSERT_EQ(ompx_group_free(&group), 0);
+}
+
+TEST(cart, blocks_of_different_sizes) {
+    std::array<int, 2> dims{};
+    ASSERT_EQ(ompx_dims_create(ranks, 2, dims.data()), 0);
+    grid const on({dims[0], dims[1]}, {1, 1});
+    for (std::size_t step = 0; step < 10; ++step) {
+        // To the one after twice as much as to the one before; nothing in the second dimension at
+        // times.
+        std::size_t const rows = step % 3 * 10;
+        std::array<std::size_t, 4> const sent{5, 10, rows, 2 * rows};
+        std::array<std::size_t, 4> const received{10, 5, 2 * rows, rows};
+        std::array<std::vector<std::int32_t>, 4> send;
+        std::array<std::vector<std::int32_t>, 4> receive;
+        std::array<const void *, 4> sources{};
+        std::array<void *, 4> targets{};
+        std::array<std::size_t, 4> sent_bytes{};
+        std::array<std::size_t, 4> received_bytes{};
+        for (std::size_t i = 0; i < 4; ++i) {
+            send[i].assign(sent[i], me * 100 + static_cast<int>(i * 10 + step));
+            receive[i].assign(received[i], -1);
+            sources[i] = send[i].data();
+            targets[i] = receive[i].data();
+            sent_bytes[i] = sent[i] * sizeof(std::int32_t);
+            received_bytes[i] = received[i] * sizeof(std::int32_t);
+        }
+        ASSERT_EQ(ompx_cart_exchangev(on.cart, sources.data(), sent_bytes.data(), targets.data(),
+                                      received_bytes.data()),
+                  0);
+        for (std::size_t i = 0; i < 4; ++i) {
+            EXPECT_THAT(receive[i], testing::Each(on.neighbours[i] * 100 +
+                                                  static_cast<int>((i ^ 1) * 10 + step)));
+        }
+    }
+}
+
+TEST(cart, different_block_sizes_are_an_error) {
+    if (ranks != 2) {
+        GTEST_SKIP() << "needs 2 ranks";
+    }
+    grid const on({2}, {0});
+    std::array<std::int64_t, 4> send{};
+    std::array<std::int64_t, 4> receive{};
+    ASSERT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), 16), 0);
+    EXPECT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), me == 0 ? 8 : 16),
+              OMPX_ERR_MISMATCH);
+    ompx_barrier();
+    ASSERT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), 16), 0)
+        << "both have consumed the blocks of the failed call";
+    ompx_barrier();
+}
+
+TEST(cart, arguments_must_be_equal_on_all_members) {
+    if (ranks < 2) {
+        GTEST_SKIP() << "needs 2 ranks";
+    }
+    ompx_cart_t cart = OMPX_CART_NONE;
+    std::array<int, 2> const dims{me == 0 ? 1 : 2, me == 0 ? 2 : 1};
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 2, dims.data(), nullptr, 0, &cart),
+              OMPX_ERR_MISMATCH);
+    int const periodic = me;
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &ranks, &periodic, 0, &cart),
+              OMPX_ERR_MISMATCH);
+    EXPECT_EQ(cart, OMPX_CART_NONE);
+}
+
+TEST(cart, misuse_is_an_error) {
+    ompx_cart_t cart = OMPX_CART_NONE;
+    int const more = ranks + 1;
+    int const none = 0;
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &more, nullptr, 0, &cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &none, nullptr, 0, &cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 0, &ranks, nullptr, 0, &cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, OMPX_CART_MAX_DIMS + 1, &ranks, nullptr, 0, &cart),
+              OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, nullptr, nullptr, 0, &cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &ranks, nullptr, 0, nullptr), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_create(OMPX_GROUP_NONE, 1, &ranks, nullptr, 0, &cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_dims_create(4, 2, nullptr), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_size(cart), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_free(nullptr), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_free(&cart), 0);
+
+    grid const on({ranks}, {1});
+    int number = 0;
+    EXPECT_EQ(ompx_cart_shift(on.cart, 1, 1, &number, &number), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_shift(on.cart, -1, 1, &number, &number), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_shift(on.cart, 0, 1, nullptr, &number), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_coords(on.cart, ranks, &number), OMPX_ERR_RANK);
+    EXPECT_EQ(ompx_cart_coords(on.cart, -1, &number), OMPX_ERR_RANK);
+    EXPECT_EQ(ompx_cart_rank(on.cart, nullptr, &number), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_exchange(on.cart, nullptr, &number, 4), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_exchange(on.cart, &number, nullptr, 4), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_exchange(on.cart, &number, &number, SIZE_MAX), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_cart_exchangev(on.cart, nullptr, nullptr, nullptr, nullptr), OMPX_ERR_ARG);
+    ompx_cart_t copy = on.cart;
+    auto *const garbage = reinterpret_cast<ompx_cart_t>(&copy);
+    EXPECT_EQ(ompx_cart_num_dims(garbage), OMPX_ERR_ARG);
+    ompx_barrier();
+}
+
+TEST(cart_cpp, grid_of_two_dimensions) {
+    auto const dims = diomp::dims_create<2>(ranks);
+    EXPECT_EQ(dims[0] * dims[1], ranks);
+    diomp::cart<2> on(dims, {true, false});
+    ASSERT_TRUE(on);
+    EXPECT_EQ(on.size(), ranks);
+    EXPECT_EQ(on.dims(), dims);
+    EXPECT_EQ(on.rank(on.coords()), me);
+    EXPECT_EQ(on.rank({0, dims[1]}), std::nullopt);
+    auto const [before, after] = on.shift(0);
+    ASSERT_TRUE(before && after);
+    std::array<int, 8> const send{me, me, me, me, me, me, me, me};
+    std::array<int, 8> receive{-1, -1, -1, -1, -1, -1, -1, -1};
+    on.exchange(std::span<const int>(send), std::span<int>(receive));
+    EXPECT_EQ(receive[0], *before);
+    EXPECT_EQ(receive[3], *after);
+    EXPECT_EQ(receive[4], on.shift(1).source.value_or(-1));
+    EXPECT_EQ(receive[7], on.shift(1).target.value_or(-1));
+    std::array<int, 4> parts{-1, -1, -1, -1};
+    std::span<const int> const own(send.data(), 1);
+    std::span<int> const all(parts);
+    on.exchange<int>({own, own, own, own},
+                     {all.subspan(0, 1), all.subspan(1, 1), all.subspan(2, 1), all.subspan(3, 1)});
+    EXPECT_EQ(parts[1], *after);
+    std::array<int, 7> odd{};
+    EXPECT_THROW(on.exchange(std::span<const int>(odd), std::span<int>(odd)), diomp::error);
+    diomp::cart<2> const moved = std::move(on);
+    EXPECT_FALSE(on); // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(moved.size(), ranks);
+}
+
+} // namespace
