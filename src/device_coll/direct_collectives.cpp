@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "coll/device_plan.h"
+#include "offload/device_segments.h"
 #include "offload/offload.h"
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"

@@ -31,8 +31,9 @@ constexpr auto call_texts = std::to_array<call_text>({
     {"ompx_team_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
     {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
+    {"ompx_event_wait", ""},
 });
-static_assert(call_texts.size() == DIOMP_CALL_TEAM_PUT_SIGNAL + 1);
+static_assert(call_texts.size() == DIOMP_CALL_EVENT_WAIT + 1);
 
 /// What happened and what to do, for reasons that need nothing but the device's number.
 struct reason_text {
@@ -58,8 +59,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "check the size and the offset of the transfer"},
     {DIOMP_DEVICE_UNREACHABLE,
      "this device can neither load nor store that memory of the rank, or the rank has none there",
-     "let all ranks allocate or map the memory before the region starts; otherwise transfer it on "
-     "the host"},
+     "let all ranks allocate or map the memory before the region starts, and set DIOMP_DEVICE_CALLS "
+     "to auto or ring; otherwise transfer it on the host"},
     {DIOMP_DEVICE_HOST_MEMORY,
      "the local address is global host memory, which the device cannot "
      "load or store",
@@ -70,6 +71,13 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "use OMPX_INT32, UINT32, INT64 or UINT64; atomics also take FLOAT and DOUBLE"},
     {DIOMP_DEVICE_UNKNOWN_OP, "the call does not take this operator for the type",
      "see ompx_atomic_fetch() and ompx_signal_op_t in diomp.h"},
+    {DIOMP_DEVICE_NO_REPLY, "timed out: the proxy thread of this rank has not replied",
+     "see whether the rank that the call names still serves messages; DIOMP_TIMEOUT sets the limit"},
+    {DIOMP_DEVICE_GAVE_UP, "the job is broken, so the proxy thread's reply is not waited for",
+     "see the messages of the other ranks"},
+    {DIOMP_DEVICE_RING_BROKEN,
+     "an earlier request of this region to the proxy thread has timed out, so no more are made",
+     "see the earlier message; the next region that starts when none runs can make calls again"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 
@@ -88,9 +96,6 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
         return {fmt::format("the job is broken, so nothing more is waited for; the variable was {}",
                             at.seen),
                 "see the messages of the other ranks"};
-    case DIOMP_DEVICE_BY_PROXY:
-        return {fmt::format("the proxy thread of the rank: {}", ompx_status_string(at.status)),
-                "see the messages of the runtime"};
     default:
         break;
     }

@@ -31,11 +31,11 @@ public:
     [[nodiscard]] diomp_endpoint *own() const { return own_; }
     template <typename T>
     [[nodiscard]] int put(int rank, T *dst, const T &value) const {
-        return diomp_device_put(own_, DIOMP_CALL_PUT, rank, dst, &value, sizeof(value), {0, 1});
+        return diomp_device_put(own_, DIOMP_CALL_PUT, rank, dst, &value, sizeof(value), {0, 1}, nullptr);
     }
     template <typename T>
     [[nodiscard]] int get(T &value, int rank, const T *src) const {
-        return diomp_device_get(own_, DIOMP_CALL_GET, &value, rank, src, sizeof(value), {0, 1});
+        return diomp_device_get(own_, DIOMP_CALL_GET, &value, rank, src, sizeof(value), {0, 1}, nullptr);
     }
 
 private:
