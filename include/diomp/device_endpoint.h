@@ -162,10 +162,10 @@ struct diomp_endpoint {
     uint64_t timeout_ns;   /**< of a wait; 0: none */
     const int32_t *broken; /**< in pinned host memory: not 0 if the job is broken */
     struct diomp_device_error *error;
-    uint64_t error_claim;     /**< error->taken + 1 if a thread has claimed the record */
     struct diomp_ring *rings; /**< [num_rings] */
     uint32_t num_rings;       /**< a power of 2; 0: no proxy serves this device */
     uint32_t unused_too;
+    uint64_t error_claim; /**< error->taken + 1 if a thread has claimed the record */
 };
 
 #endif /* DIOMP_DEVICE_ENDPOINT_H */

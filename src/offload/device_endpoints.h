@@ -4,9 +4,11 @@
 // record in the images that make calls, and has the record updated before each region.
 #pragma once
 
+#include "config/settings.h"
 #include "launch/launch.h"
 #include "messaging/call.h"
 #include "offload/internal/region_error.h"
+#include "offload/internal/request_executor.h"
 #include "offload/internal/segment_table.h"
 
 #include <array>
@@ -29,6 +31,7 @@ class alloc_directory;
 class device_segments;
 class endpoint_record;
 class path_selector;
+class region_proxy;
 
 /// Thread-safe. Create before engine.start().
 class device_endpoints {
@@ -36,15 +39,21 @@ public:
     device_endpoints(device_segments &segments, const alloc_directory &directory,
                      path_selector &paths, messaging::engine &engine,
                      messaging::call_service &calls, const transport::arena &arena,
-                     const launch::job_info &job);
+                     const launch::job_info &job, request_executor executor,
+                     device_call_paths calls_by);
     ~device_endpoints();
     device_endpoints(const device_endpoints &) = delete;
     device_endpoints &operator=(const device_endpoints &) = delete;
 
+    /// Whether a region may make requests to the proxy thread: end() must follow then.
+    enum class requests : bool { forbidden, allowed };
     /// Creates the record of a device, or updates it if ranks of the node have committed memory
     /// since; waits for replies of those. Call before each region. Returns the record's address in
     /// device memory; 0: the device has none.
-    std::uint64_t prepare(const diomp_offload_request &of);
+    std::uint64_t begin(const diomp_offload_request &of, requests by_region);
+    /// Call once after each region for which begin() has returned an address: blocks until its
+    /// requests have been executed.
+    status end(int device);
     /// The first error of a call in the device's regions since the last call.
     std::optional<region_error> take_error(int device);
     /// Ends all waits in regions: the job is broken. Any thread, also a handler.
@@ -55,6 +64,8 @@ private:
     struct locate_reply;
 
     void on_locate(const transport::message &incoming);
+    /// Creates or updates the record; null: the device has none.
+    endpoint_record *prepare(const diomp_offload_request &of);
     [[nodiscard]] world_rank self() const { return world_rank(common_.rank); }
     result<std::unique_ptr<endpoint_record>> create(device_segment &segment) const;
     void find_node_peers();
@@ -74,7 +85,8 @@ private:
     std::vector<world_rank> node_peers_; ///< other ranks of the node; found with the first record
     /// [device] Read without the mutex by break_waits, which must not block.
     std::array<std::atomic<endpoint_record *>, max_devices> live_{};
-    std::uint64_t refused_ = 0; ///< bit per device whose record could not be created
+    std::uint64_t refused_ = 0;           ///< bit per device whose record could not be created
+    std::unique_ptr<region_proxy> proxy_; ///< null: DIOMP_DEVICE_CALLS=direct
 };
 
 } // namespace diomp::offload

@@ -49,6 +49,7 @@ struct options {
     device_path_set paths = device_path_set::none; ///< allowed paths
     std::size_t segment_bytes = 0;                 ///< of an accelerator; 0: chosen by device
     std::size_t min_pin_bytes = 0;                 ///< see pinned_host
+    device_call_paths calls = device_call_paths::automatic; ///< of calls in target regions
 };
 
 /// Owns the parts of this module, whose headers say what they do. Create before engine.start().

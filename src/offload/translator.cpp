@@ -2,6 +2,7 @@
 #include "offload/translator.h"
 
 #include "base/per_thread.h"
+#include "memory/memory.h"
 #include "offload/device_segments.h"
 #include "offload/internal/alloc_directory.h"
 #include "offload/internal/segment_memory.h"

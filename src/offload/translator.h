@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <string>
 
+namespace diomp::memory {
+class address_space;
+class segment;
+} // namespace diomp::memory
 namespace diomp::transport {
 class arena;
 }

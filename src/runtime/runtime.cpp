@@ -67,7 +67,7 @@ status runtime::build() {
         *space_, *segment_, *directory_, arena, engine, calls, *transfers_,
         connection_.preregistered(), info,
         offload::options{settings_.offload.paths, settings_.offload.segment_size_bytes,
-                         settings_.offload.pin_threshold_bytes});
+                         settings_.offload.pin_threshold_bytes, settings_.offload.calls});
     locks_ = std::make_unique<sync::locks>(engine, calls, info.rank);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     allocator_ = std::make_unique<collective_allocator>(*segment_, *space_, *transfers_, *devices_,

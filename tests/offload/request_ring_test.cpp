@@ -60,7 +60,7 @@ TEST(request_words, keep_every_bit) {
 /// than the words can count.
 TEST_F(request_ring, many_producers_lose_and_mix_nothing) {
     constexpr int num_producers = 6;
-    constexpr std::uint64_t num_each = 3000;
+    constexpr std::uint64_t num_each = 1000;
     std::array<std::uint64_t, num_producers> expected{};
     int wrong = 0;
     {
