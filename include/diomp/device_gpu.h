@@ -179,8 +179,10 @@ DIOMP_ON_DEVICE_ struct diomp_part diomp_own_part(void) {
 }
 
 /* The status of the thread that asks the proxy for all threads of its team. */
-static int diomp_team_status;
+#pragma omp begin declare target device_type(nohost)
+static int diomp_team_status __attribute__((loader_uninitialized));
 #pragma omp allocate(diomp_team_status) allocator(omp_pteam_mem_alloc)
+#pragma omp end declare target
 
 /* Ends a call by a team: all threads return the status of the first one, or their own. */
 DIOMP_ON_DEVICE_ int diomp_team_finish(struct diomp_part part, int status) {

@@ -141,6 +141,9 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
     auto made = endpoint_record::create(segment.memory()->on(), initial, proxy_ != nullptr);
     DIOMP_TRY(made);
     // The own segment: what set_common() allows is committed.
+    if (proxy_ != nullptr) {
+        warn_if_failed(segment.device(), proxy_->prepare(segment.memory()->on()));
+    }
     made.value()->set_peer(self(), {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
     return made;
 }

@@ -36,6 +36,8 @@ status check_size(std::uint64_t nbytes, std::uint64_t most) {
 
 } // namespace
 
+status request_executor::prepare(const accelerator &on) { return mover_.prepare_for_regions(on); }
+
 status request_executor::execute(const diomp_request &what, const requesting_device &by,
                                  reply_values &reply) {
     if (what.operation % DIOMP_REQUEST_REPLY == DIOMP_REQUEST_FENCE) {
@@ -72,7 +74,7 @@ status request_executor::execute(const diomp_request &what, const requesting_dev
 status request_executor::put(world_rank to, std::uint64_t remote, const void *local,
                              int local_device, std::uint64_t nbytes, const device &by) {
     translation unused;
-    auto moved = mover_.move({.dir = rma::direction::put}, to,
+    auto moved = mover_.move({.dir = rma::direction::put, .may_pin = false}, to,
                              {pointer(remote), memory_of(remote, by), "dst"},
                              {local, local_device, "src"}, nbytes, unused);
     DIOMP_TRY(moved);
@@ -82,7 +84,7 @@ status request_executor::put(world_rank to, std::uint64_t remote, const void *lo
 status request_executor::get(world_rank from, std::uint64_t remote, void *local, int local_device,
                              std::uint64_t nbytes, const device &by) {
     translation unused;
-    auto moved = mover_.move({.dir = rma::direction::get}, from,
+    auto moved = mover_.move({.dir = rma::direction::get, .may_pin = false}, from,
                              {pointer(remote), memory_of(remote, by), "src"},
                              {local, local_device, "dst"}, nbytes, unused);
     DIOMP_TRY(moved);

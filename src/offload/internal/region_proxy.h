@@ -34,6 +34,8 @@ public:
     /// Whether devices shall make requests for memory that could be mapped for them, too.
     [[nodiscard]] bool replaces_mappings() const { return replaces_mappings_; }
 
+    /// See request_executor::prepare.
+    status prepare(const accelerator &on) { return executor_.prepare(on); }
     /// A region starts on a device. If no other runs there, and a thread of an earlier one has
     /// given up a request, `reset` empties the rings. They must outlive this object.
     status begin(const requesting_device &on, request_rings &rings, function_ref<status()> reset);

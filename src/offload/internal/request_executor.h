@@ -17,6 +17,7 @@ class transfers;
 namespace diomp::offload {
 
 class mover;
+struct accelerator;
 
 /// The first words of the reply to a request.
 struct reply_values {
@@ -36,6 +37,9 @@ public:
     request_executor(offload::mover &mover, rma::transfers &transfers, int num_ranks)
         : mover_(mover), transfers_(transfers), num_ranks_(num_ranks) {}
 
+    /// Call before the first region of a device that may make requests; see
+    /// mover::prepare_for_regions.
+    status prepare(const accelerator &on);
     /// Blocks as the call does that was requested: a put until its source may be reused. Fence:
     /// completes all operations of this rank.
     status execute(const diomp_request &what, const requesting_device &by, reply_values &reply);
