@@ -146,7 +146,7 @@ struct diomp_part {
 #define DIOMP_NS_PER_FLAG_ 20000
 
 /** How long a thread has waited; begins with zeros. */
-struct diomp_patience {
+struct diomp_timeout {
     uint64_t begin;
     uint64_t last_look;
     int polls;
@@ -155,26 +155,26 @@ struct diomp_patience {
 /** Call after each poll that was in vain. Returns DIOMP_DEVICE_OK, or why the wait must end:
  * DIOMP_DEVICE_TIMED_OUT or DIOMP_DEVICE_JOB_BROKEN. */
 DIOMP_ON_DEVICE_ int diomp_device_gives_up(const struct diomp_endpoint *own,
-                                           struct diomp_patience *patience) {
+                                           struct diomp_timeout *timeout) {
     uint64_t now;
-    if (++patience->polls % DIOMP_POLLS_PER_LOOK_ != 0) {
+    if (++timeout->polls % DIOMP_POLLS_PER_LOOK_ != 0) {
         return DIOMP_DEVICE_OK;
     }
     diomp_yield();
     now = diomp_clock_ns();
-    if (patience->begin == 0) {
-        patience->begin = now;
-        patience->last_look = now;
+    if (timeout->begin == 0) {
+        timeout->begin = now;
+        timeout->last_look = now;
     }
-    if (now - patience->last_look < DIOMP_NS_PER_FLAG_) {
+    if (now - timeout->last_look < DIOMP_NS_PER_FLAG_) {
         return DIOMP_DEVICE_OK;
     }
-    patience->last_look = now;
+    timeout->last_look = now;
     if (diomp_acquire_32(own->broken) != 0) {
         return DIOMP_DEVICE_JOB_BROKEN;
     }
-    return own->timeout_ns != 0 && now - patience->begin > own->timeout_ns ? DIOMP_DEVICE_TIMED_OUT
-                                                                           : DIOMP_DEVICE_OK;
+    return own->timeout_ns != 0 && now - timeout->begin > own->timeout_ns ? DIOMP_DEVICE_TIMED_OUT
+                                                                          : DIOMP_DEVICE_OK;
 }
 
 #endif /* DIOMP_DEVICE_CALL_H */

@@ -65,7 +65,7 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_ring_break(struct diomp_r
 /** Waits until the slot of `index` is free; returns a reason. */
 DIOMP_ON_DEVICE_ int diomp_ring_wait_for_slot(const struct diomp_endpoint *own,
                                               struct diomp_ring *ring, uint64_t index) {
-    struct diomp_patience patience = {0, 0, 0};
+    struct diomp_timeout timeout = {0, 0, 0};
     uint64_t const num_slots = (uint64_t)1 << ring->slot_bits;
     uint64_t done = diomp_relaxed_64(&ring->done_seen);
     while (index - done >= num_slots) {
@@ -76,7 +76,7 @@ DIOMP_ON_DEVICE_ int diomp_ring_wait_for_slot(const struct diomp_endpoint *own,
             diomp_set_relaxed_64(&ring->done_seen, done);
             break;
         }
-        reason = diomp_device_gives_up(own, &patience);
+        reason = diomp_device_gives_up(own, &timeout);
         if (reason != DIOMP_DEVICE_OK) {
             return diomp_ring_break(ring, reason);
         }
@@ -87,9 +87,9 @@ DIOMP_ON_DEVICE_ int diomp_ring_wait_for_slot(const struct diomp_endpoint *own,
 /** Waits until the reply of the lap before has been read, and claims the cell; returns a reason. */
 DIOMP_ON_DEVICE_ int diomp_ring_claim_cell(const struct diomp_endpoint *own,
                                            struct diomp_ring *ring, uint64_t slot) {
-    struct diomp_patience patience = {0, 0, 0};
+    struct diomp_timeout timeout = {0, 0, 0};
     while (diomp_acquire_64(&ring->busy[slot]) != 0) {
-        int const reason = diomp_device_gives_up(own, &patience);
+        int const reason = diomp_device_gives_up(own, &timeout);
         if (reason != DIOMP_DEVICE_OK) {
             return diomp_ring_break(ring, reason);
         }
@@ -130,12 +130,12 @@ diomp_ring_store(const struct diomp_endpoint *own, struct diomp_ring *ring,
 DIOMP_DEVICE_CALL_ __attribute__((noinline)) int
 diomp_ring_finish(const struct diomp_endpoint *own, struct diomp_ring *ring, uint64_t index,
                   int *status, uint64_t *values, int num_values) {
-    struct diomp_patience patience = {0, 0, 0};
+    struct diomp_timeout timeout = {0, 0, 0};
     uint64_t const slot = index & (((uint64_t)1 << ring->slot_bits) - 1);
     volatile struct diomp_cell *const cell = &ring->cells[slot];
     int i;
     while (diomp_acquire_64(&ring->cells[slot].token) != index + 1) {
-        int const reason = diomp_device_gives_up(own, &patience);
+        int const reason = diomp_device_gives_up(own, &timeout);
         if (reason != DIOMP_DEVICE_OK) {
             return diomp_ring_break(ring, reason);
         }
@@ -194,9 +194,9 @@ DIOMP_DEVICE_CALL_ int diomp_ring_is_done(const struct diomp_endpoint *own, uint
 /** Waits for the request of a ticket. */
 DIOMP_DEVICE_CALL_ int diomp_ring_wait(struct diomp_endpoint *own, const struct diomp_call *call,
                                        uint64_t ticket) {
-    struct diomp_patience patience = {0, 0, 0};
+    struct diomp_timeout timeout = {0, 0, 0};
     while (!diomp_ring_is_done(own, ticket)) {
-        int const reason = diomp_device_gives_up(own, &patience);
+        int const reason = diomp_device_gives_up(own, &timeout);
         if (reason != DIOMP_DEVICE_OK) {
             return diomp_device_fail(own, call,
                                      reason == DIOMP_DEVICE_JOB_BROKEN ? DIOMP_DEVICE_GAVE_UP

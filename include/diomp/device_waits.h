@@ -63,7 +63,7 @@ DIOMP_ON_DEVICE_ int diomp_device_check_wait(const struct diomp_endpoint *own, c
 /** Polls until the condition holds; ends by the timeout, or when the job is broken. */
 DIOMP_DEVICE_CALL_ int diomp_device_wait(struct diomp_endpoint *own, const struct diomp_call *call,
                                          const void *variable, struct diomp_condition how) {
-    struct diomp_patience patience = {0, 0, 0};
+    struct diomp_timeout timeout = {0, 0, 0};
     int reason = diomp_device_check_wait(own, variable, how);
     if (reason != DIOMP_DEVICE_OK) {
         return diomp_device_fail(own, call, reason);
@@ -73,7 +73,7 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait(struct diomp_endpoint *own, const struc
         if (diomp_device_holds(current, how)) {
             return OMPX_SUCCESS;
         }
-        reason = diomp_device_gives_up(own, &patience);
+        reason = diomp_device_gives_up(own, &timeout);
         if (reason != DIOMP_DEVICE_OK) {
             return diomp_device_record(own, call, reason, diomp_device_status(reason), current);
         }

@@ -111,16 +111,15 @@ endpoint_record *device_endpoints::prepare(const diomp_offload_request &of) {
         return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    auto &record = records_[static_cast<std::size_t>(device)];
-    std::uint64_t const bit = std::uint64_t{1} << device;
-    if (record == nullptr && (refused_ & bit) == 0) {
+    auto &[record, was_refused] = devices_[static_cast<std::size_t>(device)];
+    if (record == nullptr && !was_refused) {
         find_node_peers();
         auto made = create(*segment);
         if (made) {
             record = made.take();
             live_[static_cast<std::size_t>(device)].store(record.get(), std::memory_order_release);
         } else {
-            refused_ |= bit;
+            was_refused = true;
             log(log_level::warn, "calls in target regions on device {} fail: {}", device,
                 made.failure().message());
         }
@@ -201,7 +200,7 @@ status device_endpoints::update_peer(endpoint_record &of, const device_segment &
 
 std::optional<region_error> device_endpoints::take_error(int device) {
     std::lock_guard const guard(mutex_);
-    auto const &record = records_[static_cast<std::size_t>(device)];
+    auto const &record = devices_[static_cast<std::size_t>(device)].record;
     auto const found = record == nullptr ? std::nullopt : record->take_error();
     auto by_proxy = proxy_ == nullptr ? std::nullopt : proxy_->take_error(device);
     return found ? std::optional(describe_region_error(*found, device, common_.num_ranks))

@@ -62,6 +62,10 @@ public:
 private:
     struct locate_request;
     struct locate_reply;
+    struct known_device {
+        std::unique_ptr<endpoint_record> record;
+        bool was_refused = false; ///< the record could not be created
+    };
 
     void on_locate(const transport::message &incoming);
     /// Creates or updates the record; null: the device has none.
@@ -81,11 +85,10 @@ private:
     transport::handler_id locate_handler_;
     std::mutex mutex_; ///< guards the members below; held while other ranks are asked, never taken
                        ///< in handlers
-    std::array<std::unique_ptr<endpoint_record>, max_devices> records_;
+    std::array<known_device, max_devices> devices_; ///< [device]
     std::vector<world_rank> node_peers_; ///< other ranks of the node; found with the first record
     /// [device] Read without the mutex by break_waits, which must not block.
     std::array<std::atomic<endpoint_record *>, max_devices> live_{};
-    std::uint64_t refused_ = 0;           ///< bit per device whose record could not be created
     std::unique_ptr<region_proxy> proxy_; ///< null: DIOMP_DEVICE_CALLS=direct
 };
 

@@ -29,9 +29,9 @@ status check_updatable(int device, const char *what) {
         "use OMPX_SIGNAL_SET");
 }
 
-status check_size(std::uint64_t nbytes, std::uint64_t most) {
-    return nbytes <= most ? status{}
-                          : error(OMPX_ERR_ARG, fmt::format("a request holds {} bytes", nbytes));
+status check_size(std::uint64_t nbytes, std::uint64_t max) {
+    return nbytes <= max ? status{}
+                         : error(OMPX_ERR_ARG, fmt::format("a request holds {} bytes", nbytes));
 }
 
 } // namespace

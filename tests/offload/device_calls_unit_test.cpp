@@ -117,11 +117,12 @@ TEST_F(device_calls, gets_from_both_mapped_parts) {
     there<std::int64_t>(128) = 11;
     there<std::int64_t>(mapped_begin + 512) = 12;
     std::int64_t value = 0;
-    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(128), 8, {0, 1}, nullptr), 0);
+    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(128), 8, {0, 1}, nullptr),
+              0);
     EXPECT_EQ(value, 11);
-    EXPECT_EQ(
-        diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(mapped_begin + 512), 8, {0, 1}, nullptr),
-        0);
+    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(mapped_begin + 512), 8,
+                               {0, 1}, nullptr),
+              0);
     EXPECT_EQ(value, 12);
 }
 
