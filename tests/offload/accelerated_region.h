@@ -60,4 +60,23 @@ private:
     T *at_;
 };
 
+/// Symmetric host memory.
+template <typename T>
+class on_hosts {
+public:
+    explicit on_hosts(std::size_t count)
+        : at_(static_cast<T *>(ompx_alloc(count * sizeof(T), 0, OMPX_MEM_SYMMETRIC))) {
+        for (std::size_t i = 0; i < count; ++i) {
+            at_[i] = T{};
+        }
+    }
+    ~on_hosts() { EXPECT_EQ(ompx_free(at_), 0); }
+    on_hosts(const on_hosts &) = delete;
+    on_hosts &operator=(const on_hosts &) = delete;
+    [[nodiscard]] T *at() const { return at_; }
+
+private:
+    T *at_;
+};
+
 } // namespace accelerated

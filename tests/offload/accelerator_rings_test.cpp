@@ -22,25 +22,6 @@ using testing::HasSubstr;
 
 constexpr diomp_part alone{0, 1};
 
-/// Symmetric host memory.
-template <typename T>
-class on_hosts {
-public:
-    explicit on_hosts(std::size_t count)
-        : at_(static_cast<T *>(ompx_alloc(count * sizeof(T), 0, OMPX_MEM_SYMMETRIC))) {
-        for (std::size_t i = 0; i < count; ++i) {
-            at_[i] = T{};
-        }
-    }
-    ~on_hosts() { EXPECT_EQ(ompx_free(at_), 0); }
-    on_hosts(const on_hosts &) = delete;
-    on_hosts &operator=(const on_hosts &) = delete;
-    [[nodiscard]] T *at() const { return at_; }
-
-private:
-    T *at_;
-};
-
 int put(const region &in, int rank, void *dst, const void *src, std::size_t nbytes,
         std::uint64_t *ticket = nullptr) {
     return diomp_device_put(in.own(), DIOMP_CALL_PUT, rank, dst, src, nbytes, alone, ticket);
@@ -389,6 +370,39 @@ TEST(rings, errors_of_the_proxy_are_reported_with_the_call) {
         EXPECT_EQ(inside.put(next(), cells.at(), std::int64_t{1}), 0); // and the next ones work
     }
     EXPECT_THAT(ompx_last_error(), HasSubstr("is outside the world"));
+    meet();
+}
+
+TEST(rings, a_ring_that_was_given_up_works_in_the_next_region) {
+    on_hosts<std::int64_t> const cells(3);
+    meet();
+    {
+        region const inside;
+        diomp_ring *const ring = diomp_own_ring(inside.own());
+        EXPECT_EQ(inside.put(next(), cells.at(), std::int64_t{1}), 0);
+        // As a thread leaves it that has reserved an index and not found a free slot in time.
+        diomp_reserve_64(&ring->reserved, 1);
+        diomp_ring_break(ring, DIOMP_DEVICE_TIMED_OUT);
+        EXPECT_EQ(inside.put(next(), cells.at() + 1, std::int64_t{2}), OMPX_ERR_TIMEOUT);
+        EXPECT_EQ(fence(inside), OMPX_ERR_TIMEOUT);
+        std::thread([&] { // most likely on another ring
+            std::int64_t value = 0;
+            if (diomp_own_ring(inside.own()) != ring) {
+                EXPECT_EQ(inside.get(value, me(), cells.at() + 2), 0);
+            }
+        })
+            .join();
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("an earlier request of this region"));
+    {
+        region const inside;
+        EXPECT_EQ(inside.put(next(), cells.at() + 2, std::int64_t{3}), 0);
+        EXPECT_EQ(fence(inside), 0);
+    }
+    meet();
+    EXPECT_EQ(cells.at()[0], 1); // what was stored before was executed
+    EXPECT_EQ(cells.at()[1], 0);
+    EXPECT_EQ(cells.at()[2], 3);
     meet();
 }
 
