@@ -24,7 +24,7 @@ LIMITS = {
     "classes with more than 12 data members": (0, 0),
     "types declared under one name in several modules": (19, 20),
     "project headers that a source sees, median": (13, 15),
-    "lines of src and tools": (87400, 67700),
+    "lines of src and tools": (88900, 67700),
 }
 
 # Large classes that stay as they are, and why: at most five.

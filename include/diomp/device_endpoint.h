@@ -12,9 +12,7 @@
 
 #include <stdint.h>
 
-#define DIOMP_ENDPOINT_VERSION 1
-
-struct diomp_ring; /* of requests to the proxy thread of this rank */
+#define DIOMP_ENDPOINT_VERSION 2
 
 /** Another rank's device segment, as this device sees it: loads and stores reach [0, front_bytes)
  * and [back_begin, segment_bytes) of it. */
@@ -35,7 +33,7 @@ enum diomp_device_reason {
     DIOMP_DEVICE_NOT_GLOBAL,    /**< neither in the device segment nor in the host segment */
     DIOMP_DEVICE_NOT_SYMMETRIC, /**< local or asymmetric memory of the device */
     DIOMP_DEVICE_PAST_END,      /**< range exceeds the segment */
-    DIOMP_DEVICE_UNREACHABLE,   /**< not mapped for this device, and no proxy */
+    DIOMP_DEVICE_UNREACHABLE,   /**< not mapped for this device, and no ring */
     DIOMP_DEVICE_HOST_MEMORY,   /**< local side: host memory that this device cannot load */
     DIOMP_DEVICE_MISALIGNED,
     DIOMP_DEVICE_UNKNOWN_TYPE,
@@ -43,7 +41,9 @@ enum diomp_device_reason {
     DIOMP_DEVICE_UNKNOWN_CMP,
     DIOMP_DEVICE_TIMED_OUT,
     DIOMP_DEVICE_JOB_BROKEN,
-    DIOMP_DEVICE_BY_PROXY /**< the proxy returned `status` */
+    DIOMP_DEVICE_NO_REPLY,   /**< the proxy has not replied within the time limit */
+    DIOMP_DEVICE_GAVE_UP,    /**< the job is broken, so a reply is no longer waited for */
+    DIOMP_DEVICE_RING_BROKEN /**< a request could not be stored earlier */
 };
 
 /** The calls, for error messages. */
@@ -59,7 +59,8 @@ enum diomp_device_call {
     DIOMP_CALL_ATOMIC_COMPARE_SWAP,
     DIOMP_CALL_TEAM_PUT,
     DIOMP_CALL_TEAM_GET,
-    DIOMP_CALL_TEAM_PUT_SIGNAL
+    DIOMP_CALL_TEAM_PUT_SIGNAL,
+    DIOMP_CALL_EVENT_WAIT
 };
 
 /** The first error since the host has last looked, in pinned host memory. A device that wins
@@ -73,6 +74,74 @@ struct diomp_device_error {
     int32_t rank; /**< that the call names; -1: it names none */
     uint64_t arguments[4];
     uint64_t seen; /**< of a wait: the value that the variable had */
+};
+
+/**
+ * What a device asks of the proxy thread of its rank. A request is 64 bytes in a slot of a ring in
+ * pinned host memory: six fields of 64 bits, and what the last two words have. Each word carries
+ * the lap of the ring in its low byte, so the proxy needs nothing else to see that a request is
+ * complete, and slots are never cleared.
+ *
+ * word 0 .. 5   the low 56 bits of a field, lap
+ * word 6        detail (16 bits), call (8), rank (32), lap
+ * word 7        the high bytes of the fields (6 x 8), operation (8), lap
+ */
+enum diomp_request_operation {
+    DIOMP_REQUEST_PUT = 1,    /**< remote, source, size */
+    DIOMP_REQUEST_PUT_INLINE, /**< remote, up to 40 bytes in fields 1 .. 5; detail: their number */
+    DIOMP_REQUEST_GET,        /**< remote, destination, size */
+    DIOMP_REQUEST_GET_REPLY,  /**< remote; up to 48 bytes in the reply; detail: their number */
+    DIOMP_REQUEST_PUT_SIGNAL, /**< remote, signal, value, source, size; detail: see below */
+    DIOMP_REQUEST_PUT_SIGNAL_INLINE, /**< up to 24 bytes in fields 3 .. 5 instead of the source */
+    DIOMP_REQUEST_FETCH,             /**< target, operand; detail: type, operator << 8 */
+    DIOMP_REQUEST_COMPARE_SWAP,      /**< target, expected, desired; detail: type */
+    DIOMP_REQUEST_FENCE,
+    DIOMP_REQUEST_REPLY = 0x80 /**< or-ed: the device waits for the reply */
+};
+/* The detail of a put with signal: the number of inline bytes, and these. */
+#define DIOMP_SIGNAL_ADDS_ 0x100  /**< OMPX_SIGNAL_ADD */
+#define DIOMP_SIGNAL_LATER_ 0x200 /**< the signal also follows this ring's earlier puts */
+
+#define DIOMP_INLINE_PUT_BYTES 40
+#define DIOMP_INLINE_SIGNAL_BYTES 24
+#define DIOMP_INLINE_REPLY_BYTES 48
+
+/** A request, as the device writes it and the proxy has read it. */
+struct diomp_request {
+    uint64_t field[6];
+    int32_t rank;
+    uint32_t operation; /**< enum diomp_request_operation */
+    uint32_t call;      /**< enum diomp_device_call, for error messages */
+    uint32_t detail;
+};
+
+/** The reply to the request of the slot with the same number, in pinned host memory. */
+struct diomp_cell {
+    uint64_t token; /**< index of the request + 1: the other members are valid */
+    int32_t status;
+    int32_t unused;
+    uint64_t values[6];
+};
+
+/** What the proxy and the device tell each other about a ring, in pinned host memory. */
+struct diomp_ring_state {
+    uint64_t done; /**< number of requests that the proxy has executed, written by it */
+    uint64_t unused[7];
+    uint64_t broken; /**< written by the device: an index was reserved, and nothing stored there */
+    uint64_t unused_too[7];
+};
+
+/** A ring as the device sees it, in device memory. */
+struct diomp_ring {
+    uint64_t reserved;  /**< index of the next request */
+    uint64_t done_seen; /**< of state->done, when last looked at */
+    uint64_t fenced;    /**< requests below this index are complete at their ranks */
+    uint64_t broken;    /**< nothing more can be stored until the runtime has reset the ring */
+    uint64_t slot_bits; /**< 1 << slot_bits slots */
+    uint64_t (*slots)[8];
+    struct diomp_cell *cells; /**< [slot] */
+    struct diomp_ring_state *state;
+    uint64_t *busy; /**< [slot] In device memory: 1 until the device has read the reply. */
 };
 
 /** In device memory. */
@@ -93,10 +162,10 @@ struct diomp_endpoint {
     uint64_t timeout_ns;   /**< of a wait; 0: none */
     const int32_t *broken; /**< in pinned host memory: not 0 if the job is broken */
     struct diomp_device_error *error;
-    uint64_t error_claim;     /**< error->taken + 1 if a thread has claimed the record */
     struct diomp_ring *rings; /**< [num_rings] */
-    uint32_t num_rings;
+    uint32_t num_rings;       /**< a power of 2; 0: no proxy serves this device */
     uint32_t unused_too;
+    uint64_t error_claim; /**< error->taken + 1 if a thread has claimed the record */
 };
 
 #endif /* DIOMP_DEVICE_ENDPOINT_H */

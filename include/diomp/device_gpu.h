@@ -56,34 +56,62 @@ DIOMP_GPU_ void *ompx_remote_ptr(const void *p, int rank) OMPX_NOEXCEPT_ {
 DIOMP_GPU_ int ompx_put(int rank, void *dst, const void *src, size_t nbytes) OMPX_NOEXCEPT_ {
     struct diomp_part const alone = {0, 1};
     DIOMP_OWN_ENDPOINT_(own)
-    return diomp_device_put(own, DIOMP_CALL_PUT, rank, dst, src, nbytes, alone);
+    return diomp_device_put(own, DIOMP_CALL_PUT, rank, dst, src, nbytes, alone, 0);
 }
 DIOMP_GPU_ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) OMPX_NOEXCEPT_ {
     struct diomp_part const alone = {0, 1};
     DIOMP_OWN_ENDPOINT_(own)
-    return diomp_device_get(own, DIOMP_CALL_GET, dst, rank, src, nbytes, alone);
+    return diomp_device_get(own, DIOMP_CALL_GET, dst, rank, src, nbytes, alone, 0);
 }
 
-/* Complete on return, so the event is null. */
+/* An event is the ticket of a request; null if the transfer is complete on return. */
 DIOMP_GPU_ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes,
                            ompx_event_t *event) OMPX_NOEXCEPT_ {
+    struct diomp_part const alone = {0, 1};
+    uint64_t ticket = 0;
+    int status;
+    DIOMP_OWN_ENDPOINT_(own)
+    status = diomp_device_put(own, DIOMP_CALL_PUT, rank, dst, src, nbytes, alone, &ticket);
     if (event != 0) {
-        *event = 0;
+        *event = (ompx_event_t)(uintptr_t)ticket;
     }
-    return ompx_put(rank, dst, src, nbytes);
+    return status;
 }
 DIOMP_GPU_ int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes,
                            ompx_event_t *event) OMPX_NOEXCEPT_ {
+    struct diomp_part const alone = {0, 1};
+    uint64_t ticket = 0;
+    int status;
+    DIOMP_OWN_ENDPOINT_(own)
+    status = diomp_device_get(own, DIOMP_CALL_GET, dst, rank, src, nbytes, alone, &ticket);
     if (event != 0) {
-        *event = 0;
+        *event = (ompx_event_t)(uintptr_t)ticket;
     }
-    return ompx_get(dst, rank, src, nbytes);
+    return status;
 }
 DIOMP_GPU_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
-    return event == 0 || *event != 0 || done == 0 ? OMPX_ERR_ARG : (*done = 1, OMPX_SUCCESS);
+    DIOMP_OWN_ENDPOINT_(own)
+    if (event == 0 || done == 0) {
+        return OMPX_ERR_ARG;
+    }
+    *done = *event == 0 || diomp_ring_is_done(own, (uintptr_t)*event);
+    if (*done) {
+        *event = 0;
+    }
+    return OMPX_SUCCESS;
 }
 DIOMP_GPU_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_ {
-    return event == 0 || *event != 0 ? OMPX_ERR_ARG : OMPX_SUCCESS;
+    struct diomp_call const call = {DIOMP_CALL_EVENT_WAIT, -1, {0, 0, 0, 0}};
+    int status = OMPX_SUCCESS;
+    DIOMP_OWN_ENDPOINT_(own)
+    if (event == 0) {
+        return OMPX_ERR_ARG;
+    }
+    if (*event != 0) {
+        status = diomp_ring_wait(own, &call, (uintptr_t)*event);
+        *event = 0;
+    }
+    return status;
 }
 
 DIOMP_GPU_ int ompx_put_signal(int rank, void *dst, const void *src, size_t nbytes,
@@ -117,10 +145,11 @@ DIOMP_GPU_ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_
 }
 
 DIOMP_GPU_ int ompx_fence_group(ompx_group_t group) OMPX_NOEXCEPT_ {
+    struct diomp_call const call = {DIOMP_CALL_FENCE, -1, {0, 0, 0, 0}};
     DIOMP_OWN_ENDPOINT_(own)
     (void)group; /* what a thread has written is complete for all ranks at once */
     diomp_fence_system();
-    return own->num_ranks > 0 ? OMPX_SUCCESS : OMPX_ERR_STATE;
+    return diomp_ring_fence(own, &call);
 }
 DIOMP_GPU_ int ompx_fence(void) OMPX_NOEXCEPT_ { return ompx_fence_group(0); }
 DIOMP_GPU_ int ompx_waitALLRMA(void) OMPX_NOEXCEPT_ { return ompx_fence_group(0); }
@@ -149,28 +178,41 @@ DIOMP_ON_DEVICE_ struct diomp_part diomp_own_part(void) {
     return part;
 }
 
+/* The status of the thread that asks the proxy for all threads of its team. */
+#pragma omp begin declare target device_type(nohost)
+static int diomp_team_status __attribute__((loader_uninitialized));
+#pragma omp allocate(diomp_team_status) allocator(omp_pteam_mem_alloc)
+#pragma omp end declare target
+
+/* Ends a call by a team: all threads return the status of the first one, or their own. */
+DIOMP_ON_DEVICE_ int diomp_team_finish(struct diomp_part part, int status) {
+    if (part.index == 0) {
+        diomp_team_status = status;
+    }
+#pragma omp barrier
+    return status != OMPX_SUCCESS ? status : diomp_team_status;
+}
+
 static inline int diomp_team_put(int rank, void *dst, const void *src, size_t nbytes) {
+    struct diomp_part const part = diomp_own_part();
     struct diomp_endpoint *const own = diomp_device_endpoint();
     int status = OMPX_ERR_STATE;
 #pragma omp barrier
     if (own != 0 && own->version == DIOMP_ENDPOINT_VERSION) {
-        status =
-            diomp_device_put(own, DIOMP_CALL_TEAM_PUT, rank, dst, src, nbytes, diomp_own_part());
+        status = diomp_device_put(own, DIOMP_CALL_TEAM_PUT, rank, dst, src, nbytes, part, 0);
     }
-#pragma omp barrier
-    return status;
+    return diomp_team_finish(part, status);
 }
 
 static inline int diomp_team_get(void *dst, int rank, const void *src, size_t nbytes) {
+    struct diomp_part const part = diomp_own_part();
     struct diomp_endpoint *const own = diomp_device_endpoint();
     int status = OMPX_ERR_STATE;
 #pragma omp barrier
     if (own != 0 && own->version == DIOMP_ENDPOINT_VERSION) {
-        status =
-            diomp_device_get(own, DIOMP_CALL_TEAM_GET, dst, rank, src, nbytes, diomp_own_part());
+        status = diomp_device_get(own, DIOMP_CALL_TEAM_GET, dst, rank, src, nbytes, part, 0);
     }
-#pragma omp barrier
-    return status;
+    return diomp_team_finish(part, status);
 }
 
 static inline int diomp_team_put_signal(int rank, void *dst, const void *src, size_t nbytes,
@@ -184,7 +226,7 @@ static inline int diomp_team_put_signal(int rank, void *dst, const void *src, si
     if (own != 0 && own->version == DIOMP_ENDPOINT_VERSION) {
         status = diomp_device_team_put_signal(own, rank, dst, src, nbytes, update, part, &at);
     }
-#pragma omp barrier
+    status = diomp_team_finish(part, status);
     if (at != 0 && part.index == 0) {
         diomp_device_signal(at, update);
     }

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 #if !defined(__NVPTX__) && !defined(__AMDGCN__)
+#include <sched.h>
 #include <time.h>
 #endif
 
@@ -37,6 +38,37 @@ DIOMP_ON_DEVICE_ uint32_t diomp_acquire_32(const void *from) {
 }
 DIOMP_ON_DEVICE_ void diomp_release_64(void *to, uint64_t value) {
     __asm__ volatile("st.release.sys.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
+}
+/** Of memory that only this device writes. */
+DIOMP_ON_DEVICE_ uint64_t diomp_relaxed_64(const void *from) {
+    uint64_t value;
+    __asm__ volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+    return value;
+}
+DIOMP_ON_DEVICE_ void diomp_set_relaxed_64(void *to, uint64_t value) {
+    __asm__ volatile("st.relaxed.gpu.u64 [%0], %1;" : : "l"(to), "l"(value) : "memory");
+}
+/** Two words, aligned to 16 bytes, that the host reads: each is whole, their order is not given. */
+DIOMP_ON_DEVICE_ void diomp_publish_128(void *to, uint64_t first, uint64_t second) {
+    __asm__ volatile("st.relaxed.sys.v2.u64 [%0], {%1, %2};"
+                     :
+                     : "l"(to), "l"(first), "l"(second)
+                     : "memory");
+}
+/** Adds in memory that only this device writes; returns the old value. */
+DIOMP_ON_DEVICE_ uint64_t diomp_reserve_64(void *at, uint64_t count) {
+    uint64_t old;
+    __asm__ volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;"
+                     : "=l"(old)
+                     : "l"(at), "l"(count)
+                     : "memory");
+    return old;
+}
+/** Lets other threads of a processor run. */
+DIOMP_ON_DEVICE_ void diomp_yield(void) {}
+/** The number of the thread's team among those of the region; on processors, of the thread. */
+DIOMP_ON_DEVICE_ uint32_t diomp_team_number(void) {
+    return (uint32_t)__nvvm_read_ptx_sreg_ctaid_x();
 }
 /** Orders all earlier accesses of this thread before all later ones, for the whole system. */
 DIOMP_ON_DEVICE_ void diomp_fence_system(void) { __asm__ volatile("fence.sc.sys;" : : : "memory"); }
@@ -111,6 +143,38 @@ DIOMP_ON_DEVICE_ uint32_t diomp_acquire_32(const void *from) {
 }
 DIOMP_ON_DEVICE_ void diomp_release_64(void *to, uint64_t value) {
     __atomic_store_n((diomp_u64_ *)to, value, __ATOMIC_RELEASE);
+}
+/** Of memory that only this device writes. */
+DIOMP_ON_DEVICE_ uint64_t diomp_relaxed_64(const void *from) {
+    return __atomic_load_n((const diomp_u64_ *)from, __ATOMIC_RELAXED);
+}
+DIOMP_ON_DEVICE_ void diomp_set_relaxed_64(void *to, uint64_t value) {
+    __atomic_store_n((diomp_u64_ *)to, value, __ATOMIC_RELAXED);
+}
+/** Two words, aligned to 16 bytes, that the host reads: each is whole, their order is not given. */
+DIOMP_ON_DEVICE_ void diomp_publish_128(void *to, uint64_t first, uint64_t second) {
+    /* Released, which costs nothing on x86, so that sanitizers see the order too. */
+    __atomic_store_n((diomp_u64_ *)to, first, __ATOMIC_RELEASE);
+    __atomic_store_n((diomp_u64_ *)to + 1, second, __ATOMIC_RELEASE);
+}
+/** Adds in memory that only this device writes; returns the old value. */
+DIOMP_ON_DEVICE_ uint64_t diomp_reserve_64(void *at, uint64_t count) {
+    return __atomic_fetch_add((diomp_u64_ *)at, count, __ATOMIC_RELAXED);
+}
+/** Lets other threads of a processor run. */
+DIOMP_ON_DEVICE_ void diomp_yield(void) {
+#if !defined(__AMDGCN__)
+    sched_yield();
+#endif
+}
+/** The number of the thread's team among those of the region; on processors, of the thread. */
+DIOMP_ON_DEVICE_ uint32_t diomp_team_number(void) {
+#if defined(__AMDGCN__)
+    return (uint32_t)__builtin_amdgcn_workgroup_id_x();
+#else
+    /* Control blocks of threads lie some pages apart. */
+    return (uint32_t)((uintptr_t)__builtin_thread_pointer() >> 12);
+#endif
 }
 /** Orders all earlier accesses of this thread before all later ones, for the whole system. */
 DIOMP_ON_DEVICE_ void diomp_fence_system(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -246,6 +246,11 @@ calls_in_regions() {
     for n in 1 2; do
         gpu_test calls.np$n 25 env $calls $(ranks $n offload_device_calls)
     done
+    # By requests to the rank's proxy thread.
+    gpu_test calls.ring.np1 25 env $calls $(ranks 1 offload_device_rings)
+    gpu_test calls.ring.np2 25 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
+    gpu_test figures.calls.ring 25 env $calls $(ranks 1 bench_device_rings)
+    gpu_test figures.calls.ring_tcp 40 env $calls DIOMP_NODE_SIZE=1 DIOMP_NETWORK=tcp $(ranks 2 bench_device_rings)
     gpu_test calls.timeout 20 env $calls DIOMP_TIMEOUT=2 $(ranks 1 offload_device_calls timeout)
     gpu_test figures.calls.np1 25 env $calls $(ranks 1 bench_device_calls)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Channels: checks of arguments, and waits for one or several ends.
+#include "diomp/channel.h"
+
 #include "api/internal/state.h"
 #include "channels/channel_registry.h"
-#include "diomp/channel.h"
 #include "messaging/engine.h"
 
 #include <fmt/format.h>

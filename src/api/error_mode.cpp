@@ -2,7 +2,7 @@
 #include "api/internal/error_mode.h"
 
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/process.h"
 
 #include <atomic>
 #include <utility>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The function table for libomptarget, and its calls into the runtime.
+// The function table for libomptarget.
+#include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "api/internal/translation_epoch.h"
 #include "offload/device_allocator.h"
 #include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
@@ -93,10 +95,20 @@ int local_ranks_for_libomptarget() {
                                                                      : api::g_job.num_local_ranks;
 }
 
-std::uint64_t prepare_region(const diomp_offload_request *of) {
+using offload::device_endpoints;
+
+std::uint64_t start_region(const diomp_offload_request &of, device_endpoints::requests by_region) {
     active_call const inside;
     auto *const running = inside.running();
-    return running == nullptr ? 0 : running->devices().endpoints().prepare(*of);
+    return running == nullptr ? 0 : running->devices().endpoints().begin(of, by_region);
+}
+
+std::uint64_t prepare_region(const diomp_offload_request *of) {
+    return start_region(*of, device_endpoints::requests::forbidden);
+}
+
+std::uint64_t begin_region(const diomp_offload_request *of) {
+    return start_region(*of, device_endpoints::requests::allowed);
 }
 
 void finish_region(std::int32_t device) {
@@ -112,12 +124,28 @@ void finish_region(std::int32_t device) {
     }
 }
 
+void end_region(std::int32_t device) {
+    status ended;
+    {
+        active_call const inside;
+        if (auto *const running = inside.running(); running != nullptr) {
+            ended = running->devices().endpoints().end(device);
+        }
+    }
+    if (!ended) {
+        api::fail("target region", fmt::format("device={}", device), ended.failure());
+    }
+    finish_region(device);
+}
+
 constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,
                                     allocate_for_libomptarget,
                                     release_for_libomptarget,
                                     local_ranks_for_libomptarget,
                                     prepare_region,
-                                    finish_region};
+                                    finish_region,
+                                    begin_region,
+                                    end_region};
 
 /// A function of libomptarget, if it is loaded: libomp's functions of the same names look
 /// libomptarget's up in every call.
@@ -145,7 +173,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             api::is_remote_device,
             runtime::offload_is_disabled(),
         },
-        translation_epoch());
+        api::g_epoch);
     invalidate_translations();
     if (g_has_images.load(std::memory_order_acquire)) {
         running.devices().variables().open();

@@ -4,7 +4,8 @@
 // the program's OpenMP runtime, or to the C library if there is none.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/memory.h"
+#include "diomp/sync.h"
 #include "memory/memory.h"
 #include "runtime/collective_allocator.h"
 

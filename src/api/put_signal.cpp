@@ -4,7 +4,8 @@
 
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
-#include "diomp.h"
+#include "diomp/nonblocking.h"
+#include "diomp/transfer.h"
 #include "rma/rma.h"
 
 using namespace diomp;

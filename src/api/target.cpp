@@ -4,6 +4,7 @@
 
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "api/internal/translation_epoch.h"
 #include "offload/device_segment.h"
 #include "offload/device_segments.h"
 #include "offload/mover.h"
@@ -15,13 +16,10 @@
 #include <utility>
 
 using namespace diomp;
+using api::g_epoch;
 using api::g_fast;
 
 namespace {
-
-/// Incremented before device memory of this rank is freed and when the runtime starts or ends.
-/// Translations of an earlier epoch are invalid.
-std::atomic<std::uint64_t> g_epoch{1};
 
 /// A thread's recently used translations. Programs exchange few arrays with few ranks at a time.
 struct cached_translation {
@@ -194,9 +192,9 @@ int start(const char *function, const void *site, offload::transfer_mode how, in
 
 } // namespace
 
-void diomp::api::invalidate_translations() { g_epoch.fetch_add(1, std::memory_order_acq_rel); }
+std::atomic<std::uint64_t> diomp::api::g_epoch{1};
 
-std::atomic<std::uint64_t> &diomp::api::translation_epoch() { return g_epoch; }
+void diomp::api::invalidate_translations() { g_epoch.fetch_add(1, std::memory_order_acq_rel); }
 
 extern "C" {
 

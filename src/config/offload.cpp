@@ -13,6 +13,10 @@ constexpr std::array<std::pair<const char *, device_path_set>, 4> path_words{
      {"no-ipc", without(device_path_set::ipc)},
      {"no-peer", without(device_path_set::peer)},
      {"bounce", device_path_set::none}}};
+constexpr std::array<std::pair<const char *, device_call_paths>, 3> call_words{
+    {{"auto", device_call_paths::automatic},
+     {"direct", device_call_paths::direct},
+     {"ring", device_call_paths::ring}}};
 
 } // namespace
 
@@ -29,6 +33,11 @@ std::span<const setting_row> offload_rows() {
          "peer access between devices of a rank; bounce: neither, and no network access to GPU "
          "memory. For tests, and for machines whose hardware path is broken.",
          value<word<path_words>>([](auto &s) -> auto & { return s.offload.paths; })},
+        {"DIOMP_DEVICE_CALLS", "auto|direct|ring", "auto",
+         "How calls in target regions on GPUs reach memory of other ranks. auto: by the GPU's own "
+         "loads and stores where that memory is mapped for it, otherwise by requests to a thread "
+         "of the rank; direct: no requests, so other memory is unreachable; ring: requests only.",
+         value<word<call_words>>([](auto &s) -> auto & { return s.offload.calls; })},
         {"DIOMP_DEVICE_PIN_THRESHOLD", "size", "1M",
          "Copies of at least this size between global host memory and GPUs pin the allocation, "
          "once their total has reached its size, so that the GPU copies at full speed. At least "

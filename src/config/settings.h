@@ -38,6 +38,13 @@ enum class device_path_set : unsigned {
     return (static_cast<unsigned>(set) & static_cast<unsigned>(path)) != 0;
 }
 
+/// How calls in target regions reach memory of other ranks.
+enum class device_call_paths : std::uint8_t {
+    automatic, ///< loads and stores where the device can, otherwise the proxy thread
+    direct,    ///< loads and stores only
+    ring       ///< the proxy thread only
+};
+
 /// Global memory that core files include.
 struct core_content {
     std::size_t own_bytes = std::size_t{16} << 20; ///< of this rank's allocations, at most
@@ -110,6 +117,7 @@ struct device_settings {
 struct offload_settings {
     std::size_t segment_size_bytes = 0; ///< per device; 0: chosen from memory and ranks
     device_path_set paths = device_path_set::all;
+    device_call_paths calls = device_call_paths::automatic;
     std::size_t pin_threshold_bytes = std::size_t{1} << 20;
 };
 

@@ -74,6 +74,13 @@ result<std::byte *> bounce_requester::staging_for(const device_ptr &local) {
     return staging_;
 }
 
+status bounce_requester::prepare_for_regions(const accelerator &on) {
+    std::lock_guard const guard(request_mutex_);
+    auto staging = staging_for({nullptr, &on});
+    DIOMP_TRY(staging);
+    return {};
+}
+
 status bounce_requester::wait_for_owner(world_rank owner, const messaging::pending_call &call,
                                         std::size_t nbytes) {
     auto replied = calls_.finish<bounce_reply>(call, [&] {

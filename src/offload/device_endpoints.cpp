@@ -2,12 +2,16 @@
 #include "offload/device_endpoints.h"
 
 #include "base/log.h"
+#include "config/settings.h"
+#include "launch/launch.h"
 #include "messaging/call.h"
 #include "messaging/engine.h"
 #include "offload/alloc_directory.h"
 #include "offload/device_segment.h"
 #include "offload/device_segments.h"
 #include "offload/internal/endpoint_record.h"
+#include "offload/internal/region_proxy.h"
+#include "offload/internal/request_executor.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/path_selector.h"
 #include "offload/table.h"
@@ -32,13 +36,29 @@ struct device_endpoints::locate_reply {
     std::int32_t device = -1; ///< -1: none that has memory of its own
 };
 
+namespace {
+
+void warn_if_failed(int device, const status &outcome) {
+    if (!outcome) {
+        log(log_level::warn, "calls in target regions on device {} may fail: {}", device,
+            outcome.failure().message());
+    }
+}
+
+} // namespace
+
 device_endpoints::device_endpoints(device_segments &segments, const alloc_directory &directory,
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
-                                   const launch::job_info &job)
+                                   const launch::job_info &job, request_executor executor,
+                                   device_call_paths calls_by)
     : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
       locate_handler_(
-          engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })) {
+          engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })),
+      proxy_(calls_by == device_call_paths::direct
+                 ? nullptr
+                 : std::make_unique<region_proxy>(executor, engine,
+                                                  calls_by == device_call_paths::ring)) {
     constexpr double ns_per_s = 1e9;
     common_.rank = job.rank.value();
     common_.num_ranks = job.size;
@@ -48,7 +68,10 @@ device_endpoints::device_endpoints(device_segments &segments, const alloc_direct
     common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
 }
 
-device_endpoints::~device_endpoints() { break_waits(OMPX_ERR_STATE); }
+device_endpoints::~device_endpoints() {
+    break_waits(OMPX_ERR_STATE);
+    proxy_.reset(); // its thread reads the rings of the records
+}
 
 void device_endpoints::on_locate(const transport::message &incoming) {
     locate_request request;
@@ -62,40 +85,56 @@ void device_endpoints::on_locate(const transport::message &incoming) {
     calls_.reply(incoming.source, request.header.id, reply);
 }
 
-std::uint64_t device_endpoints::prepare(const diomp_offload_request &of) {
+std::uint64_t device_endpoints::begin(const diomp_offload_request &of, requests by_region) {
+    endpoint_record *const record = prepare(of);
+    if (record == nullptr) {
+        return 0;
+    }
+    std::lock_guard const guard(mutex_);
+    bool const may_request = by_region == requests::allowed && record->rings() != nullptr;
+    record->allow_requests(may_request);
+    if (may_request) {
+        diomp_endpoint const &values = record->values();
+        warn_if_failed(of.device,
+                       proxy_->begin({of.device, values.base, values.segment_bytes},
+                                     *record->rings(), [record] { return record->reset_rings(); }));
+    }
+    warn_if_failed(of.device, record->flush());
+    return record->device_address();
+}
+
+status device_endpoints::end(int device) {
+    return proxy_ == nullptr ? status{} : proxy_->end(device);
+}
+
+endpoint_record *device_endpoints::prepare(const diomp_offload_request &of) {
     int const device = of.device;
     device_segment *segment = segments_.table().find(device);
     if (segment == nullptr) {
         segment = segments_.make(of);
     }
     if (segment == nullptr || segment->memory() == nullptr) {
-        return 0;
+        return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    auto &record = records_[static_cast<std::size_t>(device)];
-    std::uint64_t const bit = std::uint64_t{1} << device;
-    if (record == nullptr && (refused_ & bit) == 0) {
+    auto &[record, was_refused] = devices_[static_cast<std::size_t>(device)];
+    if (record == nullptr && !was_refused) {
         find_node_peers();
         auto made = create(*segment);
         if (made) {
             record = made.take();
             live_[static_cast<std::size_t>(device)].store(record.get(), std::memory_order_release);
         } else {
-            refused_ |= bit;
+            was_refused = true;
             log(log_level::warn, "calls in target regions on device {} fail: {}", device,
                 made.failure().message());
         }
     }
-    if (record == nullptr) {
-        return 0;
+    if (record != nullptr) {
+        record->set_common(segment->common());
+        update_peers(*record, *segment);
     }
-    record->set_common(segment->common());
-    update_peers(*record, *segment);
-    if (status const flushed = record->flush(); !flushed) {
-        log(log_level::warn, "calls in target regions on device {} may fail: {}", device,
-            flushed.failure().message());
-    }
-    return record->device_address();
+    return record.get();
 }
 
 result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment &segment) const {
@@ -104,15 +143,21 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
     initial.base = reinterpret_cast<std::uintptr_t>(segment.base());
     initial.segment_bytes = segment.size_bytes();
     initial.mapped_begin = segment.size_bytes();
-    auto made = endpoint_record::create(segment.memory()->on(), initial);
+    auto made = endpoint_record::create(segment.memory()->on(), initial, proxy_ != nullptr);
     DIOMP_TRY(made);
     // The own segment: what set_common() allows is committed.
+    if (proxy_ != nullptr) {
+        warn_if_failed(segment.device(), proxy_->prepare(segment.memory()->on()));
+    }
     made.value()->set_peer(self(), {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
     return made;
 }
 
 void device_endpoints::find_node_peers() {
     node_peers_.clear();
+    if (proxy_ != nullptr && proxy_->replaces_mappings()) {
+        return;
+    }
     for (int number = 0; number < common_.num_ranks; ++number) {
         world_rank const peer(number);
         if (peer != self() && directory_.commits_of(peer) != nullptr) {
@@ -161,10 +206,11 @@ status device_endpoints::update_peer(endpoint_record &of, const device_segment &
 
 std::optional<region_error> device_endpoints::take_error(int device) {
     std::lock_guard const guard(mutex_);
-    auto const &record = records_[static_cast<std::size_t>(device)];
+    auto const &record = devices_[static_cast<std::size_t>(device)].record;
     auto const found = record == nullptr ? std::nullopt : record->take_error();
+    auto by_proxy = proxy_ == nullptr ? std::nullopt : proxy_->take_error(device);
     return found ? std::optional(describe_region_error(*found, device, common_.num_ranks))
-                 : std::nullopt;
+                 : std::move(by_proxy);
 }
 
 void device_endpoints::break_waits(int status) {

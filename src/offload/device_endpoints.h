@@ -4,8 +4,9 @@
 // record in the images that make calls, and has the record updated before each region.
 #pragma once
 
+#include "base/ids.h"
 #include "base/result.h"
-#include "launch/launch.h"
+#include "diomp/device_endpoint.h"
 #include "offload/internal/region_error.h"
 #include "offload/internal/segment_table.h"
 #include "transport/types.h"
@@ -17,6 +18,14 @@
 #include <mutex>
 #include <optional>
 #include <vector>
+
+namespace diomp::launch {
+struct job_info;
+}
+
+namespace diomp {
+enum class device_call_paths : std::uint8_t;
+}
 
 namespace diomp::messaging {
 class call_service;
@@ -35,6 +44,8 @@ class alloc_directory;
 class device_segments;
 class endpoint_record;
 class path_selector;
+class region_proxy;
+class request_executor;
 
 /// Thread-safe. Create before engine.start().
 class device_endpoints {
@@ -42,15 +53,21 @@ public:
     device_endpoints(device_segments &segments, const alloc_directory &directory,
                      path_selector &paths, messaging::engine &engine,
                      messaging::call_service &calls, const transport::arena &arena,
-                     const launch::job_info &job);
+                     const launch::job_info &job, request_executor executor,
+                     device_call_paths calls_by);
     ~device_endpoints();
     device_endpoints(const device_endpoints &) = delete;
     device_endpoints &operator=(const device_endpoints &) = delete;
 
+    /// Whether a region may make requests to the proxy thread: end() must follow then.
+    enum class requests : bool { forbidden, allowed };
     /// Creates the record of a device, or updates it if ranks of the node have committed memory
     /// since; waits for replies of those. Call before each region. Returns the record's address in
     /// device memory; 0: the device has none.
-    std::uint64_t prepare(const diomp_offload_request &of);
+    std::uint64_t begin(const diomp_offload_request &of, requests by_region);
+    /// Call once after each region for which begin() has returned an address: blocks until its
+    /// requests have been executed.
+    status end(int device);
     /// The first error of a call in the device's regions since the last call.
     std::optional<region_error> take_error(int device);
     /// Ends all waits in regions: the job is broken. Any thread, also a handler.
@@ -59,8 +76,14 @@ public:
 private:
     struct locate_request;
     struct locate_reply;
+    struct known_device {
+        std::unique_ptr<endpoint_record> record;
+        bool was_refused = false; ///< the record could not be created
+    };
 
     void on_locate(const transport::message &incoming);
+    /// Creates or updates the record; null: the device has none.
+    endpoint_record *prepare(const diomp_offload_request &of);
     [[nodiscard]] world_rank self() const { return world_rank(common_.rank); }
     result<std::unique_ptr<endpoint_record>> create(device_segment &segment) const;
     void find_node_peers();
@@ -76,11 +99,11 @@ private:
     transport::handler_id locate_handler_;
     std::mutex mutex_; ///< guards the members below; held while other ranks are asked, never taken
                        ///< in handlers
-    std::array<std::unique_ptr<endpoint_record>, max_devices> records_;
+    std::array<known_device, max_devices> devices_; ///< [device]
     std::vector<world_rank> node_peers_; ///< other ranks of the node; found with the first record
     /// [device] Read without the mutex by break_waits, which must not block.
     std::array<std::atomic<endpoint_record *>, max_devices> live_{};
-    std::uint64_t refused_ = 0; ///< bit per device whose record could not be created
+    std::unique_ptr<region_proxy> proxy_; ///< null: DIOMP_DEVICE_CALLS=direct
 };
 
 } // namespace diomp::offload

@@ -13,6 +13,7 @@ namespace {
 /// The record is in the first bytes of its memory, the table of peers after it.
 constexpr std::size_t peers_offset = 256;
 static_assert(sizeof(diomp_endpoint) <= peers_offset);
+constexpr std::size_t rings_alignment = 128;
 
 } // namespace
 
@@ -25,10 +26,13 @@ endpoint_record::endpoint_record(const accelerator &on, const diomp_endpoint &in
     : on_(on), values_(initial), peers_(static_cast<std::size_t>(initial.num_ranks)),
       known_commits_(peers_.size(), 0) {}
 
-result<std::unique_ptr<endpoint_record>> endpoint_record::create(const accelerator &on,
-                                                                 const diomp_endpoint &initial) {
+result<std::unique_ptr<endpoint_record>>
+endpoint_record::create(const accelerator &on, const diomp_endpoint &initial, bool with_rings) {
     std::unique_ptr<endpoint_record> made(new endpoint_record(on, initial));
-    std::size_t const nbytes = peers_offset + made->peers_.size() * sizeof(diomp_peer);
+    std::size_t const rings_offset =
+        (peers_offset + made->peers_.size() * sizeof(diomp_peer) + rings_alignment - 1) /
+        rings_alignment * rings_alignment;
+    std::size_t const nbytes = rings_offset + (with_rings ? request_rings::device_bytes() : 0);
     auto memory = on.backend->reserve(on.id, nbytes);
     DIOMP_TRY(memory);
     DIOMP_TRY(memory.value()->commit(0, nbytes));
@@ -45,6 +49,13 @@ result<std::unique_ptr<endpoint_record>> endpoint_record::create(const accelerat
     values.peers = reinterpret_cast<const diomp_peer *>(made->peers_on_device());
     values.error = &shared->failed;
     values.broken = &shared->broken;
+    if (with_rings) {
+        auto rings = request_rings::create(*on.backend, made->memory_->base() + rings_offset);
+        DIOMP_TRY(rings);
+        made->rings_ = rings.take();
+        values.rings = made->rings_->on_device();
+        DIOMP_TRY(made->reset_rings());
+    }
     DIOMP_TRY(made->queue_->copy(made->memory_->base(), &values, sizeof(values)));
     DIOMP_TRY(made->flush());
     return made;
@@ -65,6 +76,12 @@ void endpoint_record::set_common(device_segment::common_parts parts) {
                   values_.mapped_begin != parts.mapped_begin;
     values_.symmetric_end = parts.symmetric_end;
     values_.mapped_begin = parts.mapped_begin;
+}
+
+void endpoint_record::allow_requests(bool allowed) {
+    std::uint32_t const num_rings = allowed && rings_ != nullptr ? request_rings::num_rings : 0;
+    is_changed_ = is_changed_ || values_.num_rings != num_rings;
+    values_.num_rings = num_rings;
 }
 
 void endpoint_record::set_peer(world_rank rank, const diomp_peer &to) {

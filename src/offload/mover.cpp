@@ -67,6 +67,20 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     return path.path;
 }
 
+status mover::prepare_for_regions(const accelerator &on) {
+    // The proxy's, the bounce thread's (two chunks overlap), and one for the program's own calls.
+    constexpr std::size_t num_buffers = 4;
+    std::vector<pinned_pool::pinned_pair> buffers;
+    for (std::size_t i = 0; i < num_buffers; ++i) {
+        auto acquired = copies_.pinned().acquire(on);
+        DIOMP_TRY(acquired);
+        buffers.push_back(acquired.take());
+    }
+    std::byte *const first = buffers.front().base();
+    DIOMP_TRY(copies_.copy(on, first + sizeof(std::uint64_t), first, sizeof(std::uint64_t)));
+    return bounce_.prepare_for_regions(on);
+}
+
 result<rma::path> mover::start_or_move(transfer_mode mode, world_rank rank,
                                        const memory::location &there, std::byte *here,
                                        std::size_t nbytes) {
@@ -114,8 +128,10 @@ status mover::copy_on_stream(transfer_mode mode, world_rank rank, const accelera
     bool const is_put = mode.dir == rma::direction::put;
     std::byte *const dst = is_put ? there : here;
     std::byte *const src = is_put ? here : there;
-    copies_.segment_pins().pin_allocation(there, nbytes, *by.backend);
-    copies_.segment_pins().pin_allocation(here, nbytes, *by.backend);
+    if (mode.may_pin) {
+        copies_.segment_pins().pin_allocation(there, nbytes, *by.backend);
+        copies_.segment_pins().pin_allocation(here, nbytes, *by.backend);
+    }
     if (!mode.nonblocking) {
         return copies_.copy(by, dst, src, nbytes);
     }

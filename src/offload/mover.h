@@ -26,6 +26,7 @@ struct transfer_mode {
     bool nonblocking = false;      ///< may return early; `event` or a fence waits
     ompx_event_t *event = nullptr; ///< may be null
     bool on_device = false;        ///< local side; set by mover::move
+    bool may_pin = true;           ///< large host memory; not while a kernel waits for the transfer
 };
 
 /// Transfers between two sides: chooses the path and the copier. Thread-safe.
@@ -47,6 +48,10 @@ public:
     /// Blocks.
     result<rma::path> move_box(rma::direction dir, world_rank rank, const transfer_side &remote,
                                const transfer_side &local, const rma::box &shape);
+
+    /// Allocates and pins now what transfers of a device through host memory need: a driver may
+    /// wait for running kernels before it does so.
+    status prepare_for_regions(const accelerator &on);
 
 private:
     result<rma::path> start_or_move(transfer_mode mode, world_rank rank,

@@ -42,8 +42,9 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                                         *variables_, space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
                                               *bounce_, allocator_->inflight())),
-      endpoints_(std::make_unique<device_endpoints>(*segments_, *directory_, *paths_, engine, calls,
-                                                    arena, job)) {
+      endpoints_(std::make_unique<device_endpoints>(
+          *segments_, *directory_, *paths_, engine, calls, arena, job,
+          request_executor(*mover_, transfers, job.size), chosen.calls)) {
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);
     });

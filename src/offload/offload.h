@@ -11,8 +11,9 @@
 #include <memory>
 
 namespace diomp {
+enum class device_call_paths : std::uint8_t;
 enum class device_path_set : unsigned;
-}
+} // namespace diomp
 namespace diomp::launch {
 struct job_info;
 }
@@ -51,6 +52,7 @@ struct options {
     device_path_set paths{};       ///< allowed paths
     std::size_t segment_bytes = 0; ///< of an accelerator; 0: chosen by device
     std::size_t min_pin_bytes = 0; ///< see pinned_host
+    device_call_paths calls{};     ///< of calls in target regions
 };
 
 /// Owns the parts of this module, whose headers say what they do. Create before engine.start().

@@ -31,8 +31,9 @@ constexpr auto call_texts = std::to_array<call_text>({
     {"ompx_team_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
     {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
+    {"ompx_event_wait", ""},
 });
-static_assert(call_texts.size() == DIOMP_CALL_TEAM_PUT_SIGNAL + 1);
+static_assert(call_texts.size() == DIOMP_CALL_EVENT_WAIT + 1);
 
 /// What happened and what to do, for reasons that need nothing but the device's number.
 struct reason_text {
@@ -58,8 +59,9 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "check the size and the offset of the transfer"},
     {DIOMP_DEVICE_UNREACHABLE,
      "this device can neither load nor store that memory of the rank, or the rank has none there",
-     "let all ranks allocate or map the memory before the region starts; otherwise transfer it on "
-     "the host"},
+     "let all ranks allocate or map the memory before the region starts, and set "
+     "DIOMP_DEVICE_CALLS "
+     "to auto or ring; otherwise transfer it on the host"},
     {DIOMP_DEVICE_HOST_MEMORY,
      "the local address is global host memory, which the device cannot "
      "load or store",
@@ -70,6 +72,14 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "use OMPX_INT32, UINT32, INT64 or UINT64; atomics also take FLOAT and DOUBLE"},
     {DIOMP_DEVICE_UNKNOWN_OP, "the call does not take this operator for the type",
      "see ompx_atomic_fetch() and ompx_signal_op_t in diomp.h"},
+    {DIOMP_DEVICE_NO_REPLY, "timed out: the proxy thread of this rank has not replied",
+     "see whether the rank that the call names still serves messages; DIOMP_TIMEOUT sets the "
+     "limit"},
+    {DIOMP_DEVICE_GAVE_UP, "the job is broken, so the proxy thread's reply is not waited for",
+     "see the messages of the other ranks"},
+    {DIOMP_DEVICE_RING_BROKEN,
+     "an earlier request of this region to the proxy thread has timed out, so no more are made",
+     "see the earlier message; the next region that starts when none runs can make calls again"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 
@@ -88,9 +98,6 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
         return {fmt::format("the job is broken, so nothing more is waited for; the variable was {}",
                             at.seen),
                 "see the messages of the other ranks"};
-    case DIOMP_DEVICE_BY_PROXY:
-        return {fmt::format("the proxy thread of the rank: {}", ompx_status_string(at.status)),
-                "see the messages of the runtime"};
     default:
         break;
     }
@@ -102,19 +109,61 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
     return {fmt::format("unknown reason {}", at.reason), ""};
 }
 
-} // namespace
-
-region_error describe_region_error(const diomp_device_error &at, int device, int num_ranks) {
+/// The call and its arguments, with what went wrong.
+region_error describe_call(const diomp_device_error &at, int device, const error &why) {
     auto const which = static_cast<std::size_t>(at.call);
     call_text const text =
         which < call_texts.size() ? call_texts[which] : call_text{"unknown call", ""};
-    auto [what, remedy] = explain(at, num_ranks);
     return {text.function,
             fmt::format(fmt::runtime(text.arguments), fmt::arg("rank", at.rank),
                         fmt::arg("a", at.arguments[0]), fmt::arg("b", at.arguments[1]),
                         fmt::arg("c", at.arguments[2]), fmt::arg("d", at.arguments[3])),
-            {static_cast<ompx_status>(at.status),
-             fmt::format("in a target region on device {}: {}", device, what), remedy}};
+            {why.code(), fmt::format("in a target region on device {}: {}", device, why.message()),
+             why.remedy()}};
+}
+
+} // namespace
+
+region_error describe_request_error(const diomp_request &what, int device, const error &why) {
+    auto const &field = what.field;
+    diomp_device_error at{};
+    at.call = static_cast<std::int32_t>(what.call);
+    at.rank = what.rank;
+    at.arguments[0] = field[0];
+    switch (what.operation % DIOMP_REQUEST_REPLY) {
+    case DIOMP_REQUEST_PUT:
+    case DIOMP_REQUEST_GET:
+        at.arguments[1] = field[3];
+        at.arguments[2] = field[4];
+        break;
+    case DIOMP_REQUEST_PUT_SIGNAL:
+        at.arguments[1] = field[3];
+        at.arguments[2] = field[4];
+        at.arguments[3] = field[1];
+        break;
+    case DIOMP_REQUEST_FETCH:
+        at.arguments[1] = what.detail & 0xff;
+        at.arguments[2] = what.detail >> 8;
+        break;
+    case DIOMP_REQUEST_COMPARE_SWAP:
+        at.arguments[1] = what.detail;
+        break;
+    case DIOMP_REQUEST_PUT_SIGNAL_INLINE:
+        at.arguments[3] = field[1];
+        [[fallthrough]];
+    default:
+        at.arguments[2] = what.detail & 0xff;
+        break;
+    }
+    if (at.call == DIOMP_CALL_GET || at.call == DIOMP_CALL_TEAM_GET) {
+        std::swap(at.arguments[0], at.arguments[1]);
+    }
+    return describe_call(at, device, why);
+}
+
+region_error describe_region_error(const diomp_device_error &at, int device, int num_ranks) {
+    auto [what, remedy] = explain(at, num_ranks);
+    return describe_call(at, device, {static_cast<ompx_status>(at.status), what, remedy});
 }
 
 } // namespace diomp::offload

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define DIOMP_OFFLOAD_TABLE_VERSION 3
+#define DIOMP_OFFLOAD_TABLE_VERSION 4
 #define DIOMP_OFFLOAD_TABLE_OLDEST 1
 
 /// Symbols of include/diomp/device.h in an image that makes calls.
@@ -50,6 +50,13 @@ struct diomp_offload_table {
     /// Since version 3. Call when a region on such a device has ended: reports the error of a call
     /// in it, which ends the process unless errors are returned. Thread-safe.
     void (*finish_region)(int32_t device);
+    /// Since version 4. prepare_region for a caller that will call end_region: the region may make
+    /// requests that a thread of this process executes meanwhile.
+    uint64_t (*begin_region)(const struct diomp_offload_request *of);
+    /// Since version 4. finish_region for a region of begin_region, called once for each that
+    /// returned an address, after the region has ended or if it could not be started. Blocks until
+    /// the region's requests have been executed.
+    void (*end_region)(int32_t device);
 };
 
 typedef const struct diomp_offload_table *(*diomp_offload_table_function)(void);

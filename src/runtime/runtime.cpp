@@ -65,7 +65,7 @@ status runtime::build() {
         *space_, *segment_, *directory_, arena, engine, calls, *transfers_,
         connection_.preregistered(), info,
         offload::options{settings_.offload.paths, settings_.offload.segment_size_bytes,
-                         settings_.offload.pin_threshold_bytes});
+                         settings_.offload.pin_threshold_bytes, settings_.offload.calls});
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     allocator_ = std::make_unique<collective_allocator>(
@@ -82,7 +82,7 @@ status runtime::build() {
 status runtime::synchronize_at_end() {
     collectives_.on_devices().finish();
     DIOMP_TRY(transfers_->fence());
-    if (int const held = locks().num_held(); held > 0) {
+    if (int const held = pairwise_.num_locks_held(); held > 0) {
         log(log_level::warn, "{} lock(s) still held at the end of the program", held);
     }
     return collectives_.finish(connection_);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Endpoints of GPUs between ranks, on the stand-in, whose memory processors load here: the test
 // prepares regions as libomptarget does, and its threads run the code of GPUs in them.
-#include "diomp/device_calls.h"
-#include "offload/accelerated.h"
+#include "offload/accelerated_region.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,51 +14,6 @@ namespace {
 using namespace accelerated;
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
-
-/// A region on device 0: its endpoint.
-class region {
-public:
-    region() {
-        diomp_offload_request const device{scripted::used().plugin, 0, 0, 0, nullptr};
-        own_ = reinterpret_cast<diomp_endpoint *>(
-            diomp_offload_table()->prepare_region(&device)); // NOLINT(performance-no-int-to-ptr)
-    }
-    ~region() { diomp_offload_table()->finish_region(0); }
-    region(const region &) = delete;
-    region &operator=(const region &) = delete;
-
-    [[nodiscard]] diomp_endpoint *own() const { return own_; }
-    template <typename T>
-    [[nodiscard]] int put(int rank, T *dst, const T &value) const {
-        return diomp_device_put(own_, DIOMP_CALL_PUT, rank, dst, &value, sizeof(value), {0, 1});
-    }
-    template <typename T>
-    [[nodiscard]] int get(T &value, int rank, const T *src) const {
-        return diomp_device_get(own_, DIOMP_CALL_GET, &value, rank, src, sizeof(value), {0, 1});
-    }
-
-private:
-    diomp_endpoint *own_;
-};
-
-/// Memory of device 0.
-template <typename T>
-class on_device {
-public:
-    explicit on_device(std::size_t count,
-                       std::uintptr_t allocator = OMPX_SYMMETRIC_MEM_ALLOC_VALUE_)
-        : at_(static_cast<T *>(ompx_target_alloc(count * sizeof(T), 0, allocator))) {
-        EXPECT_NE(at_, nullptr);
-    }
-    ~on_device() { EXPECT_EQ(ompx_target_free(at_, 0), 0); }
-    on_device(const on_device &) = delete;
-    on_device &operator=(const on_device &) = delete;
-
-    [[nodiscard]] T *at() const { return at_; }
-
-private:
-    T *at_;
-};
 
 TEST(endpoints, know_the_rank) {
     region const inside;

@@ -29,6 +29,20 @@ lacks() {
     }
 }
 
+# Requests to the proxy: an index in device memory, four stores of 16 bytes, and replies.
+ring_of_requests() {
+    has 'atom.relaxed.gpu.add.u64' 'the index of a request is reserved in device memory'
+    has 'st.relaxed.sys.v2.u64' 'the words of a request are whole for the host'
+    has 'ld.relaxed.gpu.u64' 'the count of executed requests is cached on the device'
+    has '%ctaid.x' 'the team chooses the ring'
+    has '^[[:space:]]*[.]shared .*diomp_team_status' 'one thread of a team asks for all'
+    # A put with signal by request: the fence comes before the stores.
+    awk '/^[.]func.*diomp_ring_put_signal.*[(]$/ { inside = 1 } inside && /fence.sc.sys/ { fenced = 1 }
+        fenced && /diomp_ring_(store|post|call)/ { ok = 1 } inside && /^}/ { exit } END { exit !ok }' "$work/code" || {
+        echo "in the code for $target: no fence before the request of a put with signal" && exit 1
+    }
+}
+
 command -v clang-19 >/dev/null || {
     echo "skipped: no clang-19" && exit 77
 }
@@ -39,7 +53,10 @@ for target in nvptx64 amdgcn-amd-amdhsa; do
         for level in -O0 -O2; do
             case $target in
             nvptx64)
+                compile "$target" sm_90 "$language" "$level"
+                ring_of_requests
                 compile "$target" sm_80 "$language" "$level"
+                ring_of_requests
                 has 'st.release.sys.u64' 'a signal is visible after its data'
                 has 'ld.acquire.sys.u64' 'data is visible after its signal'
                 has 'ld.acquire.sys.u32' 'a wait for 32 bits'

@@ -47,7 +47,7 @@ protected:
 
     static std::uint64_t address(const void *at) { return reinterpret_cast<std::uintptr_t>(at); }
     int put(int rank, void *dst, const void *src, std::uint64_t nbytes) {
-        return diomp_device_put(&own_, DIOMP_CALL_PUT, rank, dst, src, nbytes, {0, 1});
+        return diomp_device_put(&own_, DIOMP_CALL_PUT, rank, dst, src, nbytes, {0, 1}, nullptr);
     }
     /// The message of the error that the device has stored; "" if none.
     std::string message() {
@@ -105,7 +105,7 @@ TEST_F(device_calls, threads_of_a_team_copy_everything_once) {
         theirs_.fill(0);
         for (std::uint64_t thread = 0; thread < count; ++thread) {
             ASSERT_EQ(diomp_device_put(&own_, DIOMP_CALL_TEAM_PUT, 1, at<char>(9),
-                                       source.data() + 3, nbytes, {thread, count}),
+                                       source.data() + 3, nbytes, {thread, count}, nullptr),
                       OMPX_SUCCESS);
         }
         EXPECT_EQ(std::memcmp(theirs_.data() + 9, source.data() + 3, nbytes), 0);
@@ -117,11 +117,12 @@ TEST_F(device_calls, gets_from_both_mapped_parts) {
     there<std::int64_t>(128) = 11;
     there<std::int64_t>(mapped_begin + 512) = 12;
     std::int64_t value = 0;
-    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(128), 8, {0, 1}), 0);
+    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(128), 8, {0, 1}, nullptr),
+              0);
     EXPECT_EQ(value, 11);
-    EXPECT_EQ(
-        diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(mapped_begin + 512), 8, {0, 1}),
-        0);
+    EXPECT_EQ(diomp_device_get(&own_, DIOMP_CALL_GET, &value, 1, at<char>(mapped_begin + 512), 8,
+                               {0, 1}, nullptr),
+              0);
     EXPECT_EQ(value, 12);
 }
 

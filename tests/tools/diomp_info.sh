@@ -85,6 +85,17 @@ expect 0 '^  cuda device +one it reaches +peer access +bounce ' \
     "${gpus[@]}" DIOMP_DEVICE_PATHS=no-ipc "$bin/diomp-info" --topology
 expect 0 '^  cuda device +one it reaches +bounce .* IPC and peer access' \
     "${gpus[@]}" DIOMP_DEVICE_PATHS=no-peer "$bin/diomp-info" --topology
+# How calls in target regions reach memory.
+expect 0 '^  cuda device +other ranks of the node, same device +loads and stores' "${gpus[@]}" "$bin/diomp-info" --topology
+grep -qE '^  cuda device +other nodes, global host memory +requests to' "$work/out" || wrong "calls to other nodes"
+grep -qE '^  cuda device +other ranks of the node, other devices +loads and stores$' "$work/out" || wrong "calls by peer access"
+expect 0 '^  cuda device +other ranks of the node, other devices +loads and stores with peer access, else requests' \
+    "${gpus[@]}" FAKE_CUDA_PEERS=none "$bin/diomp-info" --topology
+expect 0 '^  cuda device +other nodes, global host memory +unreachable' \
+    "${gpus[@]}" DIOMP_DEVICE_CALLS=direct "$bin/diomp-info" --topology
+expect 0 '^  cuda device +other ranks of the node, same device +requests to' \
+    "${gpus[@]}" DIOMP_DEVICE_CALLS=ring "$bin/diomp-info" --topology
+expect 1 'DIOMP_DEVICE_CALLS=rings' env DIOMP_DEVICE_CALLS=rings "$bin/diomp-info" --settings
 expect 0 'DIOMP_DEVICE_PATHS = no-peer +\(set\)' env DIOMP_DEVICE_PATHS=no-peer "$bin/diomp-info" --settings
 expect 0 '^  rank 1: cuda 2, cuda 3 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 2 --devices-per-rank 2
 expect 0 '^  rank 5: cuda 1 ' "${gpus[@]}" "$bin/diomp-info" --topology -n 6
@@ -111,6 +122,7 @@ assert backends["cuda"]["reaches"] == [[True] * 4] * 4 and backends["cuda"]["mis
 assert len(backends["hip"]["devices"]) == 2 and not backends["host"]["shared_by_ranks"]
 assert [rank["devices"] for rank in found["ranks"]] == [["cuda 0"], ["cuda 1"]]
 assert {"from": "cuda device", "to": "hip device"}.items() <= found["paths"][-1].items()
+assert {"from": "cuda device", "to": "its rank's memory on it", "path": "loads and stores"} in found["calls"]
 assert found["cores"] and all(core["cpus"] for core in found["cores"])
 END
 expect 1 'DIOMP_DEVICE_NUMA_NODES=0;1' env 'DIOMP_DEVICE_NUMA_NODES=0;1' "$bin/diomp-info" --settings

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -108,7 +109,50 @@ void add_gpu_rows(const device_list &list, device_path_set allowed, std::vector<
                     "the device copies", bounce_and_conduit});
 }
 
+constexpr const char *loads_and_stores = "loads and stores";
+
+/// The calls of one vendor's devices.
+void add_call_rows(const device_list &list, const offload_settings &values,
+                   std::vector<call_row> &rows) {
+    std::string const from = list.backend + " device";
+    std::string const otherwise = values.calls == device_call_paths::direct
+                                      ? "unreachable"
+                                      : "requests to the rank's proxy thread";
+    bool const maps = values.calls != device_call_paths::ring &&
+                      allows(values.paths, device_path_set::ipc) &&
+                      list.devices.front().details.memory_shares;
+    rows.push_back({from, "its rank's memory on it", loads_and_stores});
+    rows.push_back(
+        {from, "other ranks of the node, same device", maps ? loads_and_stores : otherwise});
+    bool const all_reach = std::ranges::all_of(list.peer_access, [](const auto &row) {
+        return std::ranges::all_of(row, [](bool reaches) { return reaches; });
+    });
+    if (list.devices.size() > 1) {
+        rows.push_back({from, "other ranks of the node, other devices",
+                        !maps       ? otherwise
+                        : all_reach ? loads_and_stores
+                                    : "loads and stores with peer access, else " + otherwise});
+    }
+    rows.push_back({from, "other nodes, global host memory", otherwise});
+}
+
 } // namespace
+
+std::vector<call_row> list_calls(const std::vector<device_list> &lists,
+                                 const offload_settings &values) {
+    std::vector<call_row> rows;
+    for (device_list const &list : lists) {
+        if (list.devices.empty()) {
+            continue;
+        }
+        if (list.devices.front().details.host_loadable) {
+            rows.push_back({list.backend + " device", "all memory", "the calls of the host"});
+        } else {
+            add_call_rows(list, values, rows);
+        }
+    }
+    return rows;
+}
 
 std::vector<device_list> list_devices(const settings &values) {
     return {find_host_devices(),

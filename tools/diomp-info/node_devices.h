@@ -39,4 +39,14 @@ struct path_row {
 /// devices, their drivers and DIOMP_DEVICE_PATHS allow. Depends on the arguments only.
 std::vector<path_row> list_paths(const std::vector<device_list> &lists, device_path_set allowed);
 
+/// How calls in target regions reach memory, as device_call_paths and the paths of transfers allow.
+struct call_row {
+    std::string from;
+    std::string to;
+    std::string path;
+};
+/// A row for each kind of device and of memory, as docs/device-calls.md has them.
+std::vector<call_row> list_calls(const std::vector<device_list> &lists,
+                                 const offload_settings &values);
+
 } // namespace diomp::info

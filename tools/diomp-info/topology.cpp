@@ -28,6 +28,7 @@ struct topology {
     node_layout node;
     std::vector<device_list> lists;
     std::vector<path_row> paths;
+    std::vector<call_row> calls;
     int devices_per_rank = 1;
     std::vector<bound_rank> ranks; ///< empty if not requested
 };
@@ -136,6 +137,10 @@ void print_text(const topology &details) {
         fmt::print("  {:<12} {:<32} {:<34} {:<34} {}\n", row.from, row.to, row.in_rank,
                    row.between_ranks, row.between_nodes);
     }
+    fmt::print("calls      (in target regions; with DIOMP_DEVICE_CALLS)\n");
+    for (call_row const &row : details.calls) {
+        fmt::print("  {:<12} {:<38} {}\n", row.from, row.to, row.path);
+    }
     if (!details.ranks.empty()) {
         fmt::print("binding    {} rank{} on this node, {} per rank; the first is the default "
                    "device\n",
@@ -206,6 +211,10 @@ void print_json(const topology &details) {
                                  {"between_ranks", row.between_ranks},
                                  {"between_nodes", row.between_nodes}});
     }
+    json["calls"] = nlohmann::json::array();
+    for (call_row const &row : details.calls) {
+        json["calls"].push_back({{"from", row.from}, {"to", row.to}, {"path", row.path}});
+    }
     json["ranks"] = nlohmann::json::array();
     for (bound_rank const &each : details.ranks) {
         json["ranks"].push_back({{"devices", each.devices},
@@ -233,6 +242,7 @@ int print_here(const topology_options &options) {
     found.node = read_node_layout();
     found.lists = list_devices(values);
     found.paths = list_paths(found.lists, values.offload.paths);
+    found.calls = list_calls(found.lists, values.offload);
     found.devices_per_rank =
         options.devices_per_rank > 0 ? options.devices_per_rank : values.device.per_rank;
     if (options.ranks > 0) {

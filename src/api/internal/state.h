@@ -72,8 +72,6 @@ void on_images_registered();
 void bind_devices();
 /// Invalidates the cached translations of transfers between devices.
 void invalidate_translations();
-/// The epoch of these translations; see segment_table::attach.
-std::atomic<std::uint64_t> &translation_epoch();
 /// Call before the runtime ends: waits for libomptarget's active calls and rejects later ones.
 void close_devices();
 

@@ -40,6 +40,9 @@ public:
                               std::uint64_t address, const device_ptr &local,
                               std::span<const rma::run> runs);
 
+    /// See mover::prepare_for_regions.
+    status prepare_for_regions(const accelerator &on);
+
 private:
     /// Copies like a put from `local` to host memory, or like a get. Blocks.
     status copy_chunk(rma::direction dir, const device_ptr &local, std::byte *host,

@@ -7,6 +7,7 @@
 #include "offload/accelerators.h"
 #include "offload/device_segment.h"
 #include "offload/internal/peer_segments.h"
+#include "offload/internal/request_rings.h"
 
 #include <atomic>
 #include <cstddef>
@@ -21,8 +22,8 @@ namespace diomp::offload {
 class endpoint_record {
 public:
     /// Allocates the memory on the device, and stores `initial` there; the pointers are set here.
-    static result<std::unique_ptr<endpoint_record>> create(const accelerator &on,
-                                                           const diomp_endpoint &initial);
+    static result<std::unique_ptr<endpoint_record>>
+    create(const accelerator &on, const diomp_endpoint &initial, bool with_rings);
 
     [[nodiscard]] std::uint64_t device_address() const;
     [[nodiscard]] const accelerator &on() const { return on_; }
@@ -32,6 +33,12 @@ public:
     void set_common(device_segment::common_parts parts);
     void set_peer(world_rank rank, const diomp_peer &to);
     [[nodiscard]] const diomp_endpoint &values() const { return values_; }
+    /// Null: the device makes no requests.
+    [[nodiscard]] request_rings *rings() { return rings_.get(); }
+    /// Whether the next regions may make requests.
+    void allow_requests(bool allowed);
+    /// See request_rings::reset.
+    status reset_rings() { return rings_->reset(*queue_); }
     /// Copies what has been set to the device; blocks until it is there.
     status flush();
 
@@ -52,9 +59,10 @@ private:
     std::vector<diomp_peer> peers_; ///< [rank]
     std::vector<std::uint64_t> known_commits_;
     bool is_changed_ = true;
-    std::unique_ptr<device::memory> memory_; ///< the record, then the peers
+    std::unique_ptr<device::memory> memory_; ///< the record, the peers, the rings
     device::pinned_memory pinned_;
     std::unique_ptr<device::queue> queue_;
+    std::unique_ptr<request_rings> rings_;
 };
 
 /// What a device can reach of a segment of `segment_bytes`, of which these extents are mapped at

@@ -19,4 +19,8 @@ struct region_error {
 /// Describes a failed call. `at` is what the device has stored about it, in a job of `num_ranks`.
 region_error describe_region_error(const diomp_device_error &at, int device, int num_ranks);
 
+/// Describes a request to the proxy (diomp/device_ring.h) that has failed. An address of local
+/// memory is shown as 0 if the data was in the request.
+region_error describe_request_error(const diomp_request &what, int device, const error &why);
+
 } // namespace diomp::offload

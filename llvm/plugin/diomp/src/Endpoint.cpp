@@ -9,8 +9,10 @@
 // three calls of libomptarget's core to this file: when an image with such
 // calls is loaded, its variable is recorded; before each region the runtime
 // updates the endpoint, and the variable is written if it has changed; when
-// libomptarget has waited for a region, errors of its calls are reported. A
-// program without such images pays one load for each.
+// libomptarget has waited for a region, its requests are completed and errors
+// of its calls are reported. Regions are told apart by their async info: other
+// operations are waited for by the same calls. A program without such images
+// pays one load for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +23,7 @@
 
 #include "offload/table.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -42,6 +45,18 @@ std::atomic<bool> AnyVariable{false};
 /// Guards variables(). Held while the runtime updates an endpoint, which
 /// may wait for the progress threads of other ranks.
 std::mutex VariablesMutex;
+
+/// A region that the runtime has begun and that has not been waited for.
+struct RunningRegion {
+  const __tgt_async_info *AsyncInfo;
+  int32_t Device; ///< OpenMP's number
+};
+
+/// Guarded by VariablesMutex; never destroyed.
+std::vector<RunningRegion> &regions() {
+  static auto *const Only = new std::vector<RunningRegion>;
+  return *Only;
+}
 
 /// Never destroyed: regions may end after the destructors of this library.
 std::vector<EndpointVariable> &variables() {
@@ -94,15 +109,27 @@ bool usesCalls(const GenericPluginTy &Plugin, int32_t DeviceId) {
   return false;
 }
 
+void endRegion(const diomp_offload_table &Table, int32_t Device) {
+  if (Table.version >= 4)
+    Table.end_region(Device);
+  else
+    Table.finish_region(Device);
+}
+
 /// False if a variable could not be written.
-bool prepare(GenericPluginTy &Plugin, int32_t DeviceId) {
+bool prepare(GenericPluginTy &Plugin, int32_t DeviceId,
+             const __tgt_async_info *AsyncInfo) {
   const diomp_offload_table *Table = tableWithRegions();
   std::lock_guard<std::mutex> Lock(VariablesMutex);
   if (!Table || !usesCalls(Plugin, DeviceId))
     return true;
+  const int32_t Device = Plugin.getUserId(DeviceId);
   const diomp_offload_request Request{diomp::nameOfPlugin(Plugin), DeviceId,
-                                      Plugin.getUserId(DeviceId), 0, nullptr};
-  uint64_t Value = Table->prepare_region(&Request);
+                                      Device, 0, nullptr};
+  uint64_t Value = Table->version >= 4 ? Table->begin_region(&Request)
+                                       : Table->prepare_region(&Request);
+  if (Value)
+    regions().push_back({AsyncInfo, Device});
   for (EndpointVariable &Each : variables()) {
     if (Each.Plugin != &Plugin || Each.DeviceId != DeviceId ||
         Each.Value == Value)
@@ -115,14 +142,21 @@ bool prepare(GenericPluginTy &Plugin, int32_t DeviceId) {
   return true;
 }
 
-void finish(GenericPluginTy &Plugin, int32_t DeviceId) {
+/// Ends the regions that were started with this async info.
+void finish(const __tgt_async_info *AsyncInfo) {
   const diomp_offload_table *Table = tableWithRegions();
+  std::vector<RunningRegion> Ended;
   {
     std::lock_guard<std::mutex> Lock(VariablesMutex);
-    if (!Table || !usesCalls(Plugin, DeviceId))
-      return;
+    auto Rest = std::stable_partition(
+        regions().begin(), regions().end(),
+        [&](const RunningRegion &Each) { return Each.AsyncInfo != AsyncInfo; });
+    Ended.assign(Rest, regions().end());
+    regions().erase(Rest, regions().end());
   }
-  Table->finish_region(Plugin.getUserId(DeviceId));
+  for (const RunningRegion &Each : Ended)
+    if (Table)
+      endRegion(*Table, Each.Device);
 }
 
 } // namespace
@@ -162,11 +196,14 @@ int32_t WRAP(11load_binaryEiP18__tgt_device_imageP19__tgt_device_binary)(
 int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
     GenericPluginTy *Plugin, int32_t DeviceId, void *Entry, void **Args,
     ptrdiff_t *Offsets, KernelArgsTy *KernelArgs, __tgt_async_info *AsyncInfo) {
-  if (AnyVariable.load(std::memory_order_acquire) &&
-      !prepare(*Plugin, DeviceId))
-    return OFFLOAD_FAIL;
-  return REAL(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
-      Plugin, DeviceId, Entry, Args, Offsets, KernelArgs, AsyncInfo);
+  const bool MakesCalls = AnyVariable.load(std::memory_order_acquire);
+  int32_t Outcome = OFFLOAD_FAIL;
+  if (!MakesCalls || prepare(*Plugin, DeviceId, AsyncInfo))
+    Outcome = REAL(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
+        Plugin, DeviceId, Entry, Args, Offsets, KernelArgs, AsyncInfo);
+  if (MakesCalls && Outcome != OFFLOAD_SUCCESS)
+    finish(AsyncInfo);
+  return Outcome;
 }
 
 int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
@@ -175,7 +212,7 @@ int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
   int32_t Outcome =
       REAL(11synchronizeEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
   if (AnyVariable.load(std::memory_order_acquire))
-    finish(*Plugin, DeviceId);
+    finish(AsyncInfo);
   return Outcome;
 }
 
@@ -185,7 +222,7 @@ int32_t WRAP(11query_asyncEiP16__tgt_async_info)(GenericPluginTy *Plugin,
   int32_t Outcome =
       REAL(11query_asyncEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
   if (AnyVariable.load(std::memory_order_acquire) && !AsyncInfo->Queue)
-    finish(*Plugin, DeviceId);
+    finish(AsyncInfo);
   return Outcome;
 }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Executes the requests of a GPU (diomp/device_ring.h) by the calls that the rank itself makes.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "diomp/device_endpoint.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace diomp::rma {
+class transfers;
+}
+
+namespace diomp::offload {
+
+class mover;
+struct accelerator;
+
+/// The first words of the reply to a request.
+struct reply_values {
+    std::array<std::uint64_t, 6> words{};
+};
+
+/// A device whose regions make requests.
+struct requesting_device {
+    int device = -1;                 ///< OpenMP's number
+    std::uint64_t base = 0;          ///< of its segment
+    std::uint64_t segment_bytes = 0; ///< addresses outside are global host memory
+};
+
+/// Thread-safe.
+class request_executor {
+public:
+    request_executor(offload::mover &mover, rma::transfers &transfers, int num_ranks)
+        : mover_(mover), transfers_(transfers), num_ranks_(num_ranks) {}
+
+    /// Call before the first region of a device that may make requests; see
+    /// mover::prepare_for_regions.
+    status prepare(const accelerator &on);
+    /// Blocks as the call does that was requested: a put until its source may be reused. Fence:
+    /// completes all operations of this rank.
+    status execute(const diomp_request &what, const requesting_device &by, reply_values &reply);
+
+private:
+    using device = requesting_device;
+
+    /// OpenMP's number for a remote address: the requesting device, or -1 for host memory.
+    [[nodiscard]] static int memory_of(std::uint64_t address, const device &by) {
+        return address - by.base < by.segment_bytes ? by.device : -1;
+    }
+    /// Puts from an address of the device `local_device`; -1: this process's memory.
+    status put(world_rank to, std::uint64_t remote, const void *local, int local_device,
+               std::uint64_t nbytes, const device &by);
+    status get(world_rank from, std::uint64_t remote, void *local, int local_device,
+               std::uint64_t nbytes, const device &by);
+    status put_signal(const diomp_request &what, const device &by);
+    status signal(world_rank to, const diomp_request &what, const device &by);
+    status fetch(world_rank at, const diomp_request &what, const device &by, reply_values &reply);
+    status compare_swap(world_rank at, const diomp_request &what, const device &by,
+                        reply_values &reply);
+
+    offload::mover &mover_;
+    rma::transfers &transfers_;
+    int num_ranks_;
+};
+
+} // namespace diomp::offload
