@@ -8,6 +8,7 @@
 #include "offload/device_segments.h"
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/bounce_server.h"
+#include "offload/internal/request_executor.h"
 #include "offload/mover.h"
 #include "offload/path_selector.h"
 #include "offload/preregistered_segments.h"

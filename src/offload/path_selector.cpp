@@ -7,6 +7,7 @@
 #include "offload/internal/peer_segments.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/internal/segment_table.h"
+#include "offload/sides.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "offload/sides.h"
+#include "memory/location.h"
+#include "rma/path.h"
 
 #include <cstddef>
 #include <memory>
@@ -21,6 +22,10 @@ namespace diomp::offload {
 
 class accelerators;
 class peer_segments;
+struct accelerator;
+struct device_ptr;
+struct remote_device_memory;
+struct remote_side;
 struct peer_view;
 class segment_table;
 
