@@ -10,6 +10,7 @@
 #include "offload/device_segments.h"
 #include "offload/offload.h"
 #include "offload/path_selector.h"
+#include "offload/sides.h"
 #include "offload/stream_copies.h"
 
 #include <fmt/core.h>
