@@ -86,8 +86,10 @@ status region_proxy::begin(const requesting_device &on, request_rings &rings,
     if (++device.num_regions > 1) {
         return {};
     }
-    device.on = on;
-    device.rings = &rings;
+    if (device.rings == nullptr) { // later the thread reads both
+        device.on = on;
+        device.rings = &rings;
+    }
     active_.fetch_or(std::uint64_t{1} << on.device, std::memory_order_release);
     if (!thread_.joinable()) {
         thread_ = start_service_thread("diomp-proxy", [this] { serve(); });

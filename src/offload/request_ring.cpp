@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/request_ring.h"
 
-#include "diomp/device_ring.h"
+#include "diomp/device_request.h"
 
 #include <algorithm>
 #include <cstring>

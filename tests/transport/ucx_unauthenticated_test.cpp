@@ -3,6 +3,7 @@
 // that another rank would send; and what limits who reaches UCX's ports.
 #include "base/secure/sockets.h"
 #include "base/unique_fd.h"
+#include "transport/arena.h"
 #include "transport/common/job_secret.h"
 #include "transport/create.h"
 #include "transport/forked_ranks.h"

@@ -37,7 +37,8 @@ public:
     /// See request_executor::prepare.
     status prepare(const accelerator &on) { return executor_.prepare(on); }
     /// A region starts on a device. If no other runs there, and a thread of an earlier one has
-    /// given up a request, `reset` empties the rings. They must outlive this object.
+    /// given up a request, `reset` empties the rings. They must outlive this object, and are the
+    /// same in each call for a device.
     status begin(const requesting_device &on, request_rings &rings, function_ref<status()> reset);
     /// A region of begin() has ended: blocks until its requests have been executed.
     status end(int device);

@@ -3,6 +3,7 @@
 // All are forked, so that each test has a world of its own.
 #pragma once
 
+#include "launch/launch.h"
 #include "offload/remote/control_pair.h"
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
