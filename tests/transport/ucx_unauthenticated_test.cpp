@@ -3,8 +3,10 @@
 // that another rank would send; and what limits who reaches UCX's ports.
 #include "base/secure/sockets.h"
 #include "base/unique_fd.h"
+#include "launch/launch.h"
 #include "transport/arena.h"
 #include "transport/common/job_secret.h"
+#include "transport/conduit.h"
 #include "transport/create.h"
 #include "transport/forked_ranks.h"
 #include "transport/ucx/library.h"
