@@ -12,12 +12,12 @@ namespace diomp {
 enum class log_level { off, error, warn, info, debug };
 
 /// Names that DIOMP_LOG takes: modules of src/ and folders within them.
-inline constexpr std::array<std::string_view, 33> log_components{
-    "api",    "base",    "coll",      "config",  "cuda",  "device",    "device_coll",
-    "gasnet", "gaspi",   "group",     "hip",     "host",  "kernels",   "launch",
-    "local",  "memory",  "messaging", "offload", "pmi",   "pmix",      "remote",
-    "rma",    "runtime", "secure",    "service", "shm",   "singleton", "stacks",
-    "sync",   "tcp",     "transport", "ucx",     "vendor"};
+inline constexpr std::array<std::string_view, 35> log_components{
+    "api",       "base",        "cart",   "channels", "coll",      "config",  "cuda",
+    "device",    "device_coll", "gasnet", "gaspi",    "group",     "hip",     "host",
+    "kernels",   "launch",      "local",  "memory",   "messaging", "offload", "pmi",
+    "pmix",      "remote",      "rma",    "runtime",  "secure",    "service", "shm",
+    "singleton", "stacks",      "sync",   "tcp",      "transport", "ucx",     "vendor"};
 
 constexpr bool is_log_component(std::string_view name) {
     for (std::string_view const each : log_components) {

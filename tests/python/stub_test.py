@@ -46,7 +46,7 @@ def main():
     assert (package / "py.typed").exists()
 
     include = source.parent / "include"
-    header = "".join((include / name).read_text() for name in ("diomp.h", "diomp/status.h", "diomp/types.h"))
+    header = "".join((include / name).read_text() for name in ("diomp/status.h", "diomp/sync.h", "diomp/types.h"))
     for enumeration, prefix in ((diomp.Status, "ERR_"), (diomp.Cmp, "CMP_"), (diomp.MemKind, "MEM_"),
                                 (diomp.Signal, "SIGNAL_"), (diomp.Rma, "RMA_")):
         known = {name.removeprefix("ERR_"): int(each) for name, each in enumeration.__members__.items()}
