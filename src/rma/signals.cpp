@@ -53,7 +53,7 @@ signals::signals(memory::address_space &space, const memory::segment &own,
 result<path> signals::put_bytes(world_rank peer, void *remote, const void *local,
                                 std::size_t nbytes, const signal_update &update,
                                 completion_request *later) {
-    give_event(later, nullptr);
+    give_event(later, [] { return ompx_event_t{}; });
     auto target = atomics_.locate(peer, update.signal, sizeof(*update.signal));
     DIOMP_TRY(target);
     destination to{peer, {}, target.value()};
@@ -87,7 +87,7 @@ result<path> signals::put_runs(world_rank peer, void *remote, const void *local,
                          walk.empty() ? 0 : walk.remote_extent() - walk.remote_begin(), update,
                          later);
     }
-    give_event(later, nullptr);
+    give_event(later, [] { return ompx_event_t{}; });
     auto target = atomics_.locate(peer, update.signal, sizeof(*update.signal));
     DIOMP_TRY(target);
     auto located = space_.locate(peer, there, walk.remote_extent());
@@ -130,7 +130,8 @@ result<path> signals::put_remote(const destination &to, const void *local, std::
     signal_header const head = header_of(number.value(), to, update);
     if (nbytes <= max_short_messages * payload_space<signal_header>(engine_, to.peer)) {
         send_in_messages(to, local, nbytes, head);
-        give_event(later, acks_.event_of(head.number, to.peer, nbytes, operation_name));
+        give_event(later,
+                   [&] { return acks_.event_of(head.number, to.peer, nbytes, operation_name); });
         return path::message;
     }
     if (to.data.in_segment) {
@@ -175,8 +176,9 @@ result<bool> signals::put_with_message(const destination &to, const void *local,
             acks_.own().close(signal.number, to.peer);
         } else if (sent.value()) {
             close_if_lost(count, to.peer, signal.number);
-            give_event(later,
-                       acks_.event_of(signal.number, to.peer, nbytes, operation_name, count));
+            give_event(later, [&] {
+                return acks_.event_of(signal.number, to.peer, nbytes, operation_name, count);
+            });
         }
         return sent;
     }
@@ -225,7 +227,9 @@ result<path> signals::put_then_message(const destination &to, std::size_t nbytes
         remote_.flush_into(to.peer, *arrived);
     }
     send_after(arrived, to.peer, signal, later->event == nullptr);
-    give_event(later, acks_.event_of(signal.number, to.peer, nbytes, operation_name, arrived));
+    give_event(later, [&] {
+        return acks_.event_of(signal.number, to.peer, nbytes, operation_name, arrived);
+    });
     return remote_transfers::path_of(to.data);
 }
 
@@ -264,9 +268,9 @@ void signals::send_after(const std::shared_ptr<transport::completion> &arrived, 
     }
 }
 
-void signals::give_event(const completion_request *later, ompx_event_t event) {
+void signals::give_event(const completion_request *later, function_ref<ompx_event_t()> make) {
     if (later != nullptr && later->event != nullptr) {
-        *later->event = event;
+        *later->event = make();
     }
 }
 

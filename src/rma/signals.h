@@ -118,7 +118,7 @@ private:
                        std::uint64_t number);
     static signal_header header_of(std::uint64_t number, const destination &to,
                                    const signal_update &update);
-    static void give_event(const completion_request *later, ompx_event_t event);
+    static void give_event(const completion_request *later, function_ref<ompx_event_t()> make);
     void on_signal(const transport::message &incoming);
 
     memory::address_space &space_;
