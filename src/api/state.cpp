@@ -486,6 +486,10 @@ int fail(const char *function, const std::string &arguments, const error &failur
     std::string const text = format_error(function, arguments, failure);
     last_error() = text;
     if (errors_in_effect() == error_policy::return_status) {
+        runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
+        if (failure.code() == OMPX_ERR_PEER && running != nullptr) {
+            running->connection().note_peer_error();
+        }
         return failure.code();
     }
     write_log(log_level::error, text);

@@ -151,6 +151,12 @@ void job_connection::on_peer_lost(world_rank peer, std::string why) {
     engine_->fail_waits(std::move(why));
 }
 
+void job_connection::note_peer_error() noexcept {
+    if (!has_peer_error_.exchange(true)) {
+        launcher_->report_peer_failure(std::nullopt);
+    }
+}
+
 void job_connection::give_up(int failure, int code, std::string_view message) noexcept {
     if (failure == OMPX_ERR_PEER) {
         // on_peer_lost() in another thread may not have reported it yet.

@@ -38,6 +38,9 @@ public:
     [[nodiscard]] std::unique_ptr<transport::arena> keep_arena();
     /// Whether the loss of a peer ends the job or fails all waits; at first as DIOMP_ERRORS says.
     void set_errors(error_policy policy) { errors_.store(policy); }
+    /// A call returns OMPX_ERR_PEER to the program, which may be news that another rank has told
+    /// this one: what the program does because of it is no failure of its own.
+    void note_peer_error() noexcept;
     /// Ends the job because of `failure`, described by `message`; after a timeout or the loss of a
     /// peer with the stacks of all ranks. The caller exits afterwards.
     void give_up(int failure, int code, std::string_view message) noexcept;
@@ -62,6 +65,7 @@ private:
 
     const settings &settings_;
     std::atomic<error_policy> errors_;
+    std::atomic<bool> has_peer_error_{false};
     // Constructed in this order, destroyed in reverse.
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<stacks::stack_reporter> stacks_;
