@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # What env.sh does in each shell that is installed: it finds its prefix from any folder, changes nothing when it is read
 # again, keeps what the variables had, and leaves no names behind.
-#   environment_file.sh ENV_SH LIBDIR
+#   environment_file.sh ENV_SH LIBDIR COMPLETION_DIR
 set -u
-file=${1:?env.sh} libdir=${2:?}
+file=${1:?env.sh} libdir=${2:?} completion=${3:?directory of completion scripts}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
@@ -12,6 +12,9 @@ prefix="$work/a prefix"
 mkdir -p "$prefix/bin" "$work/elsewhere"
 cp "$file" "$prefix/env.sh"
 touch "$prefix/bin/diomp-run"
+mkdir -p "$prefix/share/bash-completion/completions" "$prefix/share/zsh/site-functions"
+cp "$completion/diomp.bash" "$prefix/share/bash-completion/completions/diomp-run"
+cp "$completion/_diomp" "$prefix/share/zsh/site-functions"
 expected="$prefix/bin:/usr/bin:/bin|$prefix/share/man:|$prefix/$libdir/pkgconfig|$prefix"
 
 # expect WANTED SHELL... SCRIPT: the script prints this.
@@ -56,5 +59,18 @@ for shell in dash bash zsh ksh "busybox sh" "bash --posix"; do
         echo "not installed, not checked: $shell"
     fi
 done
+
+# Completion: only in interactive shells, before and after zsh's compinit, once.
+# shellcheck disable=SC2016 # expanded in there
+{
+    expect none bash --norc -c '. "$PREFIX/env.sh"; complete -p diomp-run >/dev/null 2>&1 || echo none'
+    expect "complete -o default -F _diomp diomp-run" \
+        bash -c 'bash --norc -ic ". \"$PREFIX/env.sh\"; complete -p diomp-run" 2>/dev/null' # without a terminal it warns
+    if command -v zsh >/dev/null; then
+        expect "_diomp" zsh -fic 'autoload -Uz compinit; compinit -D -u; . "$PREFIX/env.sh"; echo "$_comps[diomp-run]"'
+        expect "_diomp 1" zsh -fic '. "$PREFIX/env.sh"; . "$PREFIX/env.sh"; autoload -Uz compinit; compinit -D -u
+            found=(${(M)fpath:#$PREFIX*}); echo "$_comps[diompcc] $#found"'
+    fi
+}
 [ "$failures" = 0 ] && echo "environment_file: ok"
 exit "$failures"

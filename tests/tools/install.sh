@@ -22,7 +22,8 @@ step "what is installed"
 for file in env.sh bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include/diomp.h "$libdir/libdiomp.so" \
     "$libdir/diomp/dpu-ld" "$libdir/cmake/DiOMP/DiOMPConfig.cmake" "$libdir/pkgconfig/diomp.pc" \
     bin/diomp-deviced share/diomp/systemd/diomp-deviced.service share/man/man1/diomp-deviced.1 \
-    share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7; do
+    share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7 \
+    share/bash-completion/completions/diomp-run share/zsh/site-functions/_diomp share/fish/vendor_completions.d/diompcc.fish; do
     [ -s "$prefix/$file" ] || { echo "missing: $file"; exit 1; }
 done
 if grep -rlI -e "$build" -e "$source" "$prefix" >"$work/paths"; then
