@@ -30,6 +30,9 @@ string(REGEX REPLACE "/$" "" pkgconfig_to_prefix "${pkgconfig_to_prefix}")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/diomp.pc.in" "${PROJECT_BINARY_DIR}/install/diomp.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/install/diomp.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+include(DiompCompletion)
+configure_file("${PROJECT_SOURCE_DIR}/contrib/env.sh.in" "${PROJECT_BINARY_DIR}/install/env.sh" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/install/env.sh" DESTINATION ".")
 install(FILES "${PROJECT_SOURCE_DIR}/contrib/systemd/diomp-deviced.service"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/diomp/systemd")
 foreach(section 1 7)

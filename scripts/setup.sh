@@ -56,6 +56,8 @@ gfortran              the Fortran module and its tests
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages
+zsh                   completion for it is tested in it
+fish                  the same
 mkdocs                makes the documentation site (scripts/docs-site.py)
 procps                the tests of diomp-run look for processes left behind
 iproute2              test hosts: their network and its faults

@@ -3,8 +3,13 @@
 
 #include "base/log_setup.h"
 
+#include <fmt/chrono.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <unistd.h>
@@ -18,6 +23,7 @@ namespace {
 struct log_setup {
     log_levels levels;
     std::string prefix;
+    bool has_time; ///< DIOMP_LOG has the word time, which is kept among the components
 };
 std::atomic<const log_setup *> g_setup{nullptr};
 std::atomic<int> g_descriptor{STDERR_FILENO};
@@ -30,7 +36,10 @@ void publish(const log_levels &levels, std::string prefix, bool replaces) {
     if (!replaces && g_setup.load(std::memory_order_relaxed) != nullptr) {
         return;
     }
-    all->push_back(std::make_unique<const log_setup>(log_setup{levels, std::move(prefix)}));
+    all->push_back(std::make_unique<const log_setup>(log_setup{
+        levels, std::move(prefix),
+        std::ranges::find(levels.components, "time", &log_levels::component_level::component) !=
+            levels.components.end()}));
     g_setup.store(all->back().get(), std::memory_order_release);
     highest_log_level.store(levels.highest(), std::memory_order_release);
 }
@@ -49,6 +58,18 @@ const char *name(log_level level) {
         break;
     }
     return "";
+}
+
+/// Returns the time as "2026-01-31T23:59:59.123456Z ": UTC, so that lines of several hosts can be
+/// sorted.
+std::string time_stamp() {
+    using namespace std::chrono;
+    auto const now = time_point_cast<microseconds>(system_clock::now());
+    auto const second = time_point_cast<seconds>(now);
+    std::time_t const since_epoch = system_clock::to_time_t(second);
+    std::tm calendar{};
+    gmtime_r(&since_epoch, &calendar);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z ", calendar, (now - second).count());
 }
 
 } // namespace
@@ -76,8 +97,8 @@ void write_log(log_level level, std::string_view text) noexcept {
     int const callers_errno = errno;
     log_setup const *const setup = g_setup.load(std::memory_order_acquire);
     std::string const line =
-        fmt::format("diomp: {}{}: {}\n", setup == nullptr ? std::string_view() : setup->prefix,
-                    name(level), text);
+        fmt::format("diomp: {}{}{}: {}\n", setup != nullptr && setup->has_time ? time_stamp() : "",
+                    setup == nullptr ? std::string_view() : setup->prefix, name(level), text);
     [[maybe_unused]] auto const written =
         ::write(g_descriptor.load(std::memory_order_relaxed), line.data(), line.size());
     errno = callers_errno;

@@ -23,10 +23,13 @@ std::span<const setting_row> runtime_rows() {
          "because of a timeout (DIOMP_TIMEOUT, diomp-run --timeout). Uses a real-time signal that "
          "has no handler at that moment.",
          value<on_off>([](auto &s) -> auto & { return s.runtime.stacks; })},
-        {"DIOMP_LOG", "off|error|warn|info|debug, COMPONENT:LEVEL,...", "warn",
+        {"DIOMP_LOG", "off|error|warn|info|debug, COMPONENT:LEVEL, time,...", "warn",
          "Level of the runtime's messages on standard error, also by component: "
          "tcp:debug,coll:info. Components are the modules and folders of the source, as "
-         "transport, tcp, ucx, messaging, group, coll, device_coll, offload, remote, launch.",
+         "transport, tcp, ucx, messaging, group, coll, device_coll, offload, remote, launch. With "
+         "time, "
+         "as in debug,time, a message begins with the time (UTC, microseconds). In jobs of several "
+         "ranks [rank@host] follows.",
          value<component_levels>([](auto &s) -> auto & { return s.runtime.log; })},
         {"DIOMP_STATS", "off|summary|callsites", "off",
          "Table of transfers, bytes and waiting times at exit; callsites: also by call site in "

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -85,6 +87,28 @@ TEST(log, a_message_belongs_to_the_folder_of_its_source) {
     log(log_level::error, "number {}", 3);
     log(log_level::warn, "not shown");
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "diomp: [here] error: number 3\n");
+}
+
+TEST(log, begins_with_the_time_if_asked) {
+    log_levels const levels = parsed("info,time,tcp:debug").take();
+    EXPECT_EQ(levels.of("coll"), log_level::info);
+    EXPECT_EQ(levels.of("transport/tcp"), log_level::debug);
+    EXPECT_EQ(parsed("time").take().standard, log_level::warn);
+    EXPECT_FALSE(parsed("time:debug"));
+    set_log(levels, "[3@here] ");
+    std::time_t const before = std::time(nullptr);
+    ::testing::internal::CaptureStderr();
+    log(log_level::error, "late");
+    std::string const line = ::testing::internal::GetCapturedStderr();
+    std::smatch parts;
+    ASSERT_TRUE(std::regex_match(line, parts,
+                                 std::regex(R"(diomp: (\S+)\.(\d{6})Z \[3@here\] error: late\n)")))
+        << line;
+    std::tm calendar{};
+    ASSERT_NE(strptime(parts[1].str().c_str(), "%Y-%m-%dT%H:%M:%S", &calendar), nullptr);
+    std::time_t const written = timegm(&calendar);
+    EXPECT_GE(written, before);
+    EXPECT_LE(written, std::time(nullptr));
 }
 
 } // namespace

@@ -58,7 +58,7 @@ def compile_example(which, directory):
     compiler, *options = COMPILERS[which.suffix]
     command = [os.path.join(BIN, compiler), *options]
     environment = dict(os.environ)
-    if "<mpi.h>" in which.source:  # MPI's wrapper knows where its header is
+    if uses_mpi(which):  # MPI's wrapper knows where its header is
         environment.update(OMPI_CC=" ".join(command), MPICH_CC=" ".join(command))
         command = [os.environ["DIOMP_TEST_MPICC"]]
     if has_regions(which):
@@ -72,14 +72,26 @@ def compile_example(which, directory):
     return program
 
 
+def uses_mpi(which):
+    return "<mpi.h>" in which.source
+
+
+def launcher(which, ranks):
+    """The words before the program. A program that uses MPI needs a launcher that MPI knows."""
+    if uses_mpi(which):
+        return [os.environ["DIOMP_TEST_MPIRUN"], "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--timeout",
+                str(LIMIT_S)]
+    return [os.path.join(BIN, "diomp-run"), "-n", str(ranks), "--bind-to", "none", "--timeout", str(LIMIT_S)]
+
+
 def run_program(which, program, runs):
     """AssertionError if any run says something else than the page."""
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     for ranks, expected in which.prints.items():
         wrong = {}
         for _ in range(runs):
-            done = subprocess.run([os.path.join(BIN, "diomp-run"), "-n", str(ranks), "--bind-to", "none",
-                                   "--timeout", str(LIMIT_S), program],
-                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=2 * LIMIT_S, check=False)
+            done = subprocess.run([*launcher(which, ranks), program], env=environment, text=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=2 * LIMIT_S, check=False)
             if (done.returncode, done.stdout, done.stderr) != (0, expected, ""):
                 said = f"status {done.returncode}: {done.stdout}{done.stderr}"
                 wrong[said] = wrong.get(said, 0) + 1
@@ -97,8 +109,9 @@ def try_page(page, text, runs=RUNS):
     with tempfile.TemporaryDirectory() as directory:
         programs = []
         for which in found:
-            if "<mpi.h>" in which.source and not os.environ.get("DIOMP_TEST_MPICC"):
-                print(f"{which.where}: SKIPPED, no mpicc here")
+            needed = ["DIOMP_TEST_MPICC"] + ["DIOMP_TEST_MPIRUN"] * (which.kind == "program")
+            if uses_mpi(which) and not all(map(os.environ.get, needed)):
+                print(f"{which.where}: SKIPPED, no MPI here that starts DiOMP's ranks too")
                 continue
             if has_regions(which) and not os.path.exists(os.path.join(BIN, "../lib/diomp/libomptarget.so")):
                 print(f"{which.where}: SKIPPED, no libomptarget here")

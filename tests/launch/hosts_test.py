@@ -96,6 +96,46 @@ class hosts_test(job_case):
         status, out, _ = self.run_job("--hostfile", path, "sh", "-c", "echo $THIS_HOST")
         self.assertEqual((status, sorted(out.split())), (0, ["a", "a", "b"]))
 
+    def in_allocation(self, **variables):
+        """An environment as Slurm would set it, with a srun that runs the command on this machine."""
+        os.mkdir(os.path.join(self.place.name, "slurm"))
+        self.script("slurm/srun", '#!/bin/sh\nfor word; do\n'
+                                  '    case $word in --nodelist=*) host=${word#*=} ;; --*) ;; *) break ;; esac\n    shift\n'
+                                  'done\nexec env THIS_HOST="$host" "$@"\n')
+        self.environment["PATH"] = os.path.join(self.place.name, "slurm") + ":" + self.environment["PATH"]
+        del self.environment["DIOMP_RSH"]
+        self.environment.update(variables)
+
+    def test_allocation_of_slurm(self):
+        self.in_allocation(SLURM_JOB_NODELIST="n[1-2],m", SLURM_TASKS_PER_NODE="2(x2),1",
+                           SLURM_JOB_CPUS_PER_NODE="4(x2),2")
+        where = ("sh", "-c", 'echo "$DIOMP_RANK $THIS_HOST"')
+        status, out, err = self.run_job(*where)
+        self.assertEqual((status, sorted(out.splitlines()), err), (0, ["0 n1", "1 n1", "2 n2", "3 n2", "4 m"], ""))
+        status, out, _ = self.run_job("-n", "3", *where)
+        self.assertEqual((status, sorted(out.splitlines())), (0, ["0 n1", "1 n1", "2 n2"]))
+        status, _, err = self.run_job("-n", "6", *where)
+        self.assertEqual(status, 2)
+        self.assertIn("6 ranks do not fit the 5 slots of 3 hosts", err)
+        self.assertEqual(self.run_job("-n", "6", "--oversubscribe", *where)[0], 0)
+        # Named hosts are reached as without Slurm: this machine needs no remote shell.
+        status, out, _ = self.run_job("--hosts", "localhost:2", "sh", "-c", 'echo "on ${THIS_HOST-here}"')
+        self.assertEqual((status, out), (0, "on here\n" * 2))
+
+    def test_allocation_of_slurm_runs_a_job(self):
+        self.in_allocation(SLURM_JOB_NODELIST="a,b", SLURM_TASKS_PER_NODE="1(x2)", SLURM_JOB_CPUS_PER_NODE="1(x2)")
+        status, out, err = self.run_job(PROBE, "exchange")
+        self.assertEqual(status, 0, err)
+        self.assertEqual(len(set(re.findall(r"rank (\d+) of 2", out))), 2, out)
+
+    def test_allocation_of_pbs(self):
+        path = os.path.join(self.place.name, "nodes")
+        with open(path, "w") as file:
+            file.write("a\na\nb\n")
+        self.environment["PBS_NODEFILE"] = path
+        status, out, _ = self.run_job("sh", "-c", "echo $THIS_HOST")
+        self.assertEqual((status, sorted(out.split())), (0, ["a", "a", "b"]))
+
     def test_more_ranks_than_slots(self):
         status, _, err = self.hosts("a:1,b:1", "-n", "3", "true")
         self.assertEqual(status, 2)

@@ -36,6 +36,9 @@ if ldconfig -p | grep -q libucp.so; then
 fi
 expect 0 'DIOMP_SEGMENT_SIZE = 64 MiB  \(set\)' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"
 expect 0 '^ +0 .* 64 MiB' env DIOMP_SEGMENT_SIZE=64M "$bin/diomp-info"
+grep -q DIOMP_TIMEOUT "$work/out" && wrong "a setting that nobody asked for"
+expect 0 '^settings \(all: diomp-info --settings\)$' "$bin/diomp-info"
+expect 0 '^  all have their defaults$' env -i PATH="$PATH" "$bin/diomp-info"
 expect 0 'DIOMP_TIMEOUT = 7  \(set\)' env DIOMP_TIMEOUT=7 "$bin/diomp-info" --settings
 expect 1 'DIOMP_TIMEOUT=soon' env DIOMP_TIMEOUT=soon "$bin/diomp-info" --settings
 expect 0 '^ +2 ' "$bin/diomp-run" -n 3 "$bin/diomp-info"
@@ -49,6 +52,29 @@ assert [rank["path_from_rank_0"] for rank in report["ranks"]] == ["self", "shm"]
 assert all(rank["segment"]["nbytes"] > 0 for rank in report["ranks"])
 assert report["version"] == report["library"]["version"]
 assert {"DIOMP_SEGMENT_SIZE", "DIOMP_LOG"} <= {row["name"] for row in report["settings"]}
+END
+
+
+# What was built in; the same alone and in the report.
+expect 0 '^built +20[0-9]{2}-[01][0-9]-[0-3][0-9], by (Clang|GNU) [0-9.]+, [A-Za-z]+( with sanitizers .*)? for [a-z0-9_]+$' \
+    "$bin/diomp-info" --build
+expect 0 '^networks +shm, tcp' "$bin/diomp-info" --build
+cp "$work/out" "$work/build"
+expect 0 "^$(grep '^networks' "$work/build")\$" "$bin/diomp-info"
+expect 0 '"compiler": "(Clang|GNU) ' "$bin/diomp-info" --build --json
+python3 - "$work/out" "$work/build" "$bin" <<'END' || wrong "what --build says"
+import json, os, re, sys
+build, text, bin = json.load(open(sys.argv[1])), open(sys.argv[2]).read(), sys.argv[3]
+for part, name in (("ucx", "UCX"), ("gasnet", "GASNet-EX"), ("gpi2", "GPI-2"), ("pmix", "PMIx"), ("python", "Python"),
+                   ("offload", "libomptarget"), ("pragmas", "pragmas"), ("fortran", "Fortran")):
+    version = re.escape(build[part] or "")
+    named = re.search(f"^[^;]*{name}[^,]* {version}(,|;|$)" if version else f"; not .*{name}(,|$)", text, re.M)
+    assert named, (part, build[part])
+    assert f"built      {build['date']}, by {build['compiler']}, {build['type']}" in text
+assert (build["fortran"] is not None) == os.path.exists(f"{bin}/diompfc")
+# Parts that are built after the tools.
+for part, file in (("offload", "diomp/libomptarget.so"), ("pragmas", "libdiomp-pragma.so")):
+    assert build[part] is not None or not os.path.exists(f"{bin}/../lib/{file}"), part
 END
 
 expect 0 '^A job can run here' "$bin/diomp-info" --doctor

@@ -62,7 +62,7 @@ expect nolink -r a.o b.o -o ab.o
 expect nolink -x c-header a.h
 expect nolink a.h
 expect nolink -v
-expect nolink --help
+expect nolink -v --help
 expect nolink -print-search-dirs
 expect nolink @flags
 expect nolink
@@ -84,6 +84,47 @@ shown=$("$bin/diompcc" --showme "odd name.c" -D "X=it's")
 [ "$(eval "$shown" | tail -n 3)" = $'<odd name.c>\n<-D>\n<X=it\'s>' ] || wrong "--showme cannot be pasted: $shown"
 [[ $("$bin/diompcc" --showme:compile) == "-fopenmp -I"* ]] || wrong "--showme:compile"
 [[ $("$bin/diompcc" --showme:link) == *"-ldiomp"* ]] || wrong "--showme:link"
+# MPICH's names; nothing runs.
+cat >"$work/never" <<'END'
+#!/bin/sh
+case $1 in --version | -print-file-name=*) exit ;; esac
+touch "$0.ran"
+END
+chmod +x "$work/never"
+for words in "-show" "-show a.c" "-show -c a.c" "-compile-info" "-compile_info" "-link-info" "-link_info" "--showme a.c"; do
+    # shellcheck disable=SC2086 # a list of words
+    shown=$(DIOMP_CC=$work/never "$bin/diompcc" $words) || wrong "exit status of $words"
+    case $words in
+    *compile?info) same=$("$bin/diompcc" --showme:compile) ;;
+    *link?info) same=$("$bin/diompcc" --showme:link) ;;
+    *) same="$work/never -fopenmp -I" ;;
+    esac
+    [[ $shown == "$same"* ]] || wrong "$words printed $shown"
+    [[ $words == *compile?info || $words == *" -c "* ]] || [[ $shown == *-ldiomp* ]] || wrong "$words does not link: $shown"
+    [[ $words != *" -c "* ]] || [[ $shown != *-ldiomp* ]] || wrong "$words links: $shown"
+done
+[ ! -e "$work/never.ran" ] || wrong "-show ran the compiler"
+
+# The help is DiOMP's, for each tool, also without a compiler; further arguments do not matter.
+for tool in diompcc diompcxx diompfc; do
+    [ -e "$bin/$tool" ] || continue
+    for words in "--help" "-help" "--dpu --help" "--help a.c"; do
+        # shellcheck disable=SC2086 # a list of words
+        DIOMP_FC=no-such-compiler DIOMP_CC=no-such-compiler DIOMP_CXX=$work/never "$bin/$tool" $words >"$work/help" ||
+            wrong "exit status of $tool $words"
+        for option in --dpu --showme -show --showme:compile --showme:link --help --version; do
+            grep -qE "^  $option " "$work/help" || wrong "$tool $words lacks $option"
+        done
+    done
+    head -n 1 "$work/help" | grep -q "^Usage: $tool " || wrong "$tool --help: usage"
+done
+[ ! -e "$work/never.ran" ] || wrong "--help ran the compiler"
+# Each option of the script is in its help.
+sed -n '/^show=no/,/^done/s/^    \(-[-a-z_:| ]*\)).*/\1/p' "$bin/diompcc" | tr -d ' ' | tr '|' '\n' | while read -r option; do
+    [ "$option" = -help ] || "$bin/diompcc" --help | grep -qE -- "(^|[ ,])$option([ ,]|\$)" || echo "$option"
+done >"$work/missing"
+sed -n '/^show=no/,/^done/s/^    \(-.*\)).*/\1/p' "$bin/diompcc" | grep -q -- --dpu || wrong "options of the script not found"
+[ ! -s "$work/missing" ] || wrong "options that --help lacks: $(tr '\n' ' ' <"$work/missing")"
 
 # Called through a link, and from a directory with a space.
 mkdir -p "$work/a prefix/bin" "$work/a prefix/lib" "$work/a prefix/include" "$work/links"

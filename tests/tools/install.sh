@@ -19,10 +19,11 @@ mv "$work/first" "$prefix"
 cd "$work"
 
 step "what is installed"
-for file in bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include/diomp.h "$libdir/libdiomp.so" \
+for file in env.sh bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include/diomp.h "$libdir/libdiomp.so" \
     "$libdir/diomp/dpu-ld" "$libdir/cmake/DiOMP/DiOMPConfig.cmake" "$libdir/pkgconfig/diomp.pc" \
     bin/diomp-deviced share/diomp/systemd/diomp-deviced.service share/man/man1/diomp-deviced.1 \
-    share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7; do
+    share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7 \
+    share/bash-completion/completions/diomp-run share/zsh/site-functions/_diomp share/fish/vendor_completions.d/diompcc.fish; do
     [ -s "$prefix/$file" ] || { echo "missing: $file"; exit 1; }
 done
 if grep -rlI -e "$build" -e "$source" "$prefix" >"$work/paths"; then
@@ -84,6 +85,19 @@ for program in clang/halo gcc/halo "a name"; do
         echo "$program: the OpenMP runtime comes first" && exit 1
     }
 done
+
+step "env.sh"
+(
+    unset PKG_CONFIG_PATH CMAKE_PREFIX_PATH MANPATH
+    # shellcheck disable=SC1091 # installed
+    . "$prefix/env.sh"
+    [ "$(command -v diompcc)" = "$prefix/bin/diompcc" ]
+    # shellcheck disable=SC2046 # a list of words
+    cc -O2 -fopenmp "$source/examples/halo.c" -o halo-env $(pkg-config --cflags --libs diomp) -lm
+    timeout 60 diomp-run -n 2 ./halo-env
+    cmake -S "$source/examples" -B env -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 >>"$work/log"
+    [ "$(LC_ALL=C.UTF-8 man -w diomp-run)" = "$prefix/share/man/man1/diomp-run.1" ]
+)
 
 step "the installed tools"
 "$prefix/bin/diomp-info" --doctor >doctor || { cat doctor && exit 1; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-info: shows the installation, the machine and the settings.
 #include "base/tool_main.h"
+#include "build_info.h"
 #include "doctor.h"
 #include "report.h"
 #include "settings_page.h"
@@ -14,11 +15,11 @@
 namespace {
 
 int run(int argc, char **argv) {
-    CLI::App app("Shows DiOMP's version, ranks, segments, limits and settings. Run it under "
-                 "diomp-run to see a "
-                 "job's ranks.");
+    CLI::App app("Shows DiOMP's version, what was built in, the machine, ranks and "
+                 "segments. Run it under diomp-run to see a job's ranks.");
     bool as_json = false;
     bool doctor = false;
+    bool build = false;
     bool settings = false;
     bool markdown = false;
     bool topology = false;
@@ -45,7 +46,9 @@ int run(int argc, char **argv) {
                    "Devices that each rank drives. Default: DIOMP_DEVICES_PER_RANK, or 1")
         ->check(CLI::Range(1, 1024))
         ->needs(topology_flag);
-    auto *settings_flag = app.add_flag("--settings", settings, "Print only the settings");
+    app.add_flag("--build", build, "Print only what was built in")->excludes(doctor_flag);
+    auto *settings_flag =
+        app.add_flag("--settings", settings, "Print all settings with value, default and meaning");
     settings_flag->excludes(doctor_flag);
     app.add_flag("--settings-markdown", markdown, "Print docs/settings.md")->excludes(doctor_flag);
     // Internal: --doctor starts this program with it as the ranks of a small job.
@@ -54,6 +57,9 @@ int run(int argc, char **argv) {
 
     if (probe) {
         return diomp::info::run_probe_rank();
+    }
+    if (build) {
+        return diomp::info::print_build(as_json);
     }
     if (settings) {
         return diomp::info::print_settings(as_json);

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "base/sizes.h"
+#include "build_info.h"
 #include "config/settings.h"
 #include "machine.h"
 #include "runtime_library.h"
@@ -172,17 +173,19 @@ int print_report(bool as_json) {
         if (as_json) {
             nlohmann::json const json = {
                 {"version", DIOMP_VERSION},
+                {"build", build_json()},
                 {"library", {{"path", runtime.path}, {"version", runtime.version}}},
                 {"machine", machine_json(here)},
                 {"ranks", ranks_json(rows, paths)},
                 {"settings", settings_json(values)}};
             fmt::print("{}\n", json.dump(2));
         } else {
-            fmt::print("DiOMP      {}\nlibrary    {}\n", DIOMP_VERSION, runtime.path);
+            fmt::print("DiOMP      {}\nlibrary    {}\n{}", DIOMP_VERSION, runtime.path,
+                       build_text());
             print_machine(here);
             print_paths(paths, values.transport.conduit);
             print_ranks(rows);
-            fmt::print("\nsettings\n{}", settings_text(values));
+            fmt::print("\nsettings (all: diomp-info --settings)\n{}", set_text(values));
         }
         std::fflush(stdout);
     }

@@ -39,6 +39,16 @@ std::string cell(std::string_view text) {
     return escaped;
 }
 
+bool is_set(setting_row const &row, const settings &values) {
+    return row.value.show(values) != row.value.show(settings{});
+}
+
+std::string value_line(setting_row const &row, const settings &values) {
+    std::string const now = row.value.show(values);
+    return fmt::format("  {} = {}{}\n", row.name, now.empty() ? "(empty)" : now,
+                       is_set(row, values) ? "  (set)" : "");
+}
+
 } // namespace
 
 result<environment> read_environment() {
@@ -76,14 +86,20 @@ std::string settings_markdown() {
 std::string settings_text(const settings &values) {
     std::string text;
     for (setting_row const &row : setting_rows()) {
-        std::string const now = row.value.show(values);
-        text += fmt::format("  {} = {}{}\n", row.name, now.empty() ? "(empty)" : now,
-                            now == row.value.show(settings{}) ? "" : "  (set)");
+        text += value_line(row, values);
         text += fmt::format("      {}; default {}\n", row.type,
                             *row.default_value == '\0' ? "(empty)" : row.default_value);
         text += wrapped(row.help, 90, 6);
     }
     return text;
+}
+
+std::string set_text(const settings &values) {
+    std::string text;
+    for (setting_row const &row : setting_rows()) {
+        text += is_set(row, values) ? value_line(row, values) : "";
+    }
+    return text.empty() ? "  all have their defaults\n" : text;
 }
 
 nlohmann::json settings_json(const settings &values) {

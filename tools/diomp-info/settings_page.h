@@ -22,6 +22,8 @@ result<environment> read_environment();
 /// Returns docs/settings.md, made from the table only, so it is equal on all machines.
 std::string settings_markdown();
 std::string settings_text(const settings &values);
+/// Returns a line for each setting that differs from its default, or one that says that none does.
+std::string set_text(const settings &values);
 nlohmann::json settings_json(const settings &values);
 /// Prints the settings without starting the runtime. Returns the exit status.
 int print_settings(bool as_json);

@@ -3,8 +3,10 @@
 
 #include "base/read_file.h"
 #include "diomp.h"
+#include "multihost/allocation.h"
 #include "multihost/remote_shell.h"
 #include "own_process.h"
+#include "report.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -65,7 +67,8 @@ void add_host_options(CLI::App &app, host_options &hosts) {
                                   hosts.list = require_hosts("--hosts", parse_hosts(text));
                               },
                               "Run on these hosts, started by a remote shell. Without slots the "
-                              "ranks are spread evenly; with slots each host is filled in turn")
+                              "ranks are spread evenly; with slots each host is filled in turn. "
+                              "Default: the hosts that Slurm or PBS has allocated")
                            ->type_name("HOST[:SLOTS],...");
     app.add_option_function<std::string>(
            "--hostfile",
@@ -94,7 +97,8 @@ void add_host_options(CLI::App &app, host_options &hosts) {
 }
 
 void add_options(CLI::App &app, run_options &options) {
-    app.add_option("-n,--np", options.ranks, "Number of ranks")
+    app.add_option("-n,--np", options.ranks,
+                   "Number of ranks. Default: the slots of --hosts, --hostfile or the batch system")
         ->check(CLI::Range(1, 100000))
         ->type_name("N");
     std::map<std::string, binding> const words{{"core", binding::core}, {"none", binding::none}};
@@ -191,6 +195,38 @@ std::string find_usage_error(const std::vector<std::string> &command) {
     return {};
 }
 
+/// Takes the hosts of the batch system's job, unless the command line names hosts. An allocation of
+/// this machine alone only gives the number of ranks; without agents there is less to start.
+status use_allocation(run_options &options) {
+    if (!options.hosts.list.empty() || !options.device_hosts.empty()) {
+        return {};
+    }
+    auto found = find_allocation();
+    DIOMP_TRY(found);
+    if (!found.value()) {
+        return {};
+    }
+    const allocation &given = *found.value();
+    if (is_only_here(given)) {
+        options.ranks = options.ranks == 0 ? given.hosts.front().slots : options.ranks;
+        return {};
+    }
+    options.hosts.list = given.hosts;
+    options.hosts.default_shell = given.remote_shell;
+    return {};
+}
+
+std::string choose_remote_shell(const host_options &hosts) {
+    const char *const chosen = std::getenv("DIOMP_RSH");
+    if (!hosts.remote_shell.empty()) {
+        return hosts.remote_shell;
+    }
+    if (chosen != nullptr && *chosen != '\0') {
+        return chosen;
+    }
+    return hosts.default_shell.empty() ? default_remote_shell : hosts.default_shell;
+}
+
 } // namespace
 
 std::string host_options::program() const {
@@ -211,6 +247,10 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", misuse.what());
         return status_usage;
     }
+    if (auto const taken = use_allocation(options); !taken) {
+        std::fprintf(stderr, "diomp-run: %s\n", describe(taken.failure()).c_str());
+        return status_usage;
+    }
     if (options.ranks == 0 && options.hosts.list.empty() && !options.device_hosts.empty()) {
         options.ranks = 1; // for a program that does not use ranks
     }
@@ -218,11 +258,7 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
         std::fputs("diomp-run: how many ranks? Give -n N\nTry 'diomp-run --help'.\n", stderr);
         return status_usage;
     }
-    if (options.hosts.remote_shell.empty()) {
-        const char *const chosen = std::getenv("DIOMP_RSH");
-        options.hosts.remote_shell =
-            chosen != nullptr && *chosen != '\0' ? chosen : default_remote_shell;
-    }
+    options.hosts.remote_shell = choose_remote_shell(options.hosts);
     if (options.devices_per_rank > 0) {
         // As a setting it reaches the other hosts; after the settings of -x.
         options.environment.emplace_back("DIOMP_DEVICES_PER_RANK",

@@ -21,6 +21,7 @@ struct host_options {
     bool oversubscribe = false;
     std::string remote_shell;  ///< from --rsh, DIOMP_RSH, or the default
     std::string agent_program; ///< from --agent-program, or empty
+    std::string default_shell; ///< of the batch system that allocated the hosts, or empty
     std::string head_address;  ///< empty: all addresses of this host
 
     /// Returns the path of diomp-run on the hosts: by default that of this one.
