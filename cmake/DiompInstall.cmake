@@ -39,6 +39,21 @@ foreach(section 1 7)
   file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.${section}")
   install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
 endforeach()
+# Section 3 is made from the headers.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_Interpreter_FOUND)
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/diomp/*.h")
+  set(manual "${PROJECT_BINARY_DIR}/install/man3")
+  add_custom_command(OUTPUT "${manual}/diomp.3"
+    DEPENDS "${PROJECT_SOURCE_DIR}/scripts/api-man.py" "${PROJECT_SOURCE_DIR}/scripts/api-reference.py"
+      "${PROJECT_SOURCE_DIR}/include/diomp.h" ${headers}
+    COMMAND Python3::Interpreter -B "${PROJECT_SOURCE_DIR}/scripts/api-man.py" "${manual}")
+  add_custom_target(diomp_manual ALL DEPENDS "${manual}/diomp.3")
+  file(MAKE_DIRECTORY "${manual}")
+  install(DIRECTORY "${manual}" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+else()
+  message(STATUS "No manual pages of the interface: no Python 3")
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
   FILES_MATCHING PATTERN "*.md" PATTERN "*.png" PATTERN "man" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

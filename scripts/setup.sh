@@ -56,6 +56,7 @@ gfortran              the Fortran module and its tests
 g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages
+mandoc                the same
 zsh                   completion for it is tested in it
 fish                  the same
 mkdocs                makes the documentation site (scripts/docs-site.py)
