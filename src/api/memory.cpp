@@ -2,7 +2,6 @@
 #include "diomp/memory.h"
 
 #include "api/internal/state.h"
-#include "diomp/memory.h"
 #include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
