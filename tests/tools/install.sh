@@ -24,7 +24,8 @@ for file in env.sh bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include
     bin/diomp-deviced share/diomp/systemd/diomp-deviced.service share/man/man1/diomp-deviced.1 \
     share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7 \
     share/man/man3/diomp.3 share/man/man3/ompx_put.3 share/man/man3/ompx_get_nb.3 \
-    share/bash-completion/completions/diomp-run share/zsh/site-functions/_diomp share/fish/vendor_completions.d/diompcc.fish; do
+    share/bash-completion/completions/diomp-run share/zsh/site-functions/_diomp \
+    share/fish/vendor_completions.d/diompcc.fish; do
     [ -s "$prefix/$file" ] || { echo "missing: $file"; exit 1; }
 done
 if grep -rlI -e "$build" -e "$source" "$prefix" >"$work/paths"; then

@@ -20,7 +20,9 @@ check() {
     if readelf -d hello | grep -E 'NEEDED.*lib(g|i)?omp'; then
         echo "FAILED: $name links an OpenMP runtime" && failures=$((failures + 1))
     fi
-    readelf -d hello | grep -q 'NEEDED.*libdiomp' || { echo "FAILED: $name is not linked with libdiomp" && failures=$((failures + 1)); }
+    if ! readelf -d hello | grep -q 'NEEDED.*libdiomp'; then
+        echo "FAILED: $name is not linked with libdiomp" && failures=$((failures + 1))
+    fi
     "$build/bin/diomp-run" -n 3 --timeout 60 ./hello | sort >output
     diff - output <<END || { echo "FAILED: output of $name" && failures=$((failures + 1)); }
 rank 0 of 3: my left neighbour is 2
