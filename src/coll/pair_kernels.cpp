@@ -8,6 +8,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 
 namespace diomp::coll {
 namespace {
@@ -44,11 +45,16 @@ valued_index<V, I> choose(const valued_index<V, I> &a, const valued_index<V, I> 
 
 template <ompx_op_t op, typename V, typename I>
 void combine(void *out, const void *a, const void *b, std::size_t count) {
-    auto *const to = static_cast<valued_index<V, I> *>(out);
-    auto const *const left = static_cast<const valued_index<V, I> *>(a);
-    auto const *const right = static_cast<const valued_index<V, I> *>(b);
-    for (std::size_t i = 0; i < count; ++i) {
-        to[i] = choose<op, V, I>(left[i], right[i]);
+    using pair = valued_index<V, I>;
+    auto *const to = static_cast<std::byte *>(out);
+    auto const *const left = static_cast<const std::byte *>(a);
+    auto const *const right = static_cast<const std::byte *>(b);
+    for (std::size_t at = 0; at < count * sizeof(pair); at += sizeof(pair)) {
+        pair operands[2]; // buffers of the runtime are aligned to 8 bytes, long double to 16
+        std::memcpy(&operands[0], left + at, sizeof(pair));
+        std::memcpy(&operands[1], right + at, sizeof(pair));
+        pair const chosen = choose<op, V, I>(operands[0], operands[1]);
+        std::memcpy(to + at, &chosen, sizeof(pair));
     }
 }
 

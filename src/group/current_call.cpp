@@ -47,7 +47,7 @@ void current_call::raise_veto(std::uint64_t detail) {
 void current_call::merge(const call_state &received) {
     call_state usable = received;
     if (usable.missing != call_state::no_member &&
-        layout_.node(usable.missing) == layout_.own_node) {
+        layout_.node(usable.missing_member()) == layout_.own_node) {
         usable.missing =
             call_state::no_member; // the member that others gave up on has arrived since
     }
@@ -56,18 +56,30 @@ void current_call::merge(const call_state &received) {
 
 void current_call::adopt_failure(const call_state &published) {
     // The call ends even if the missing member is another one on this node.
-    state_.missing =
-        published.missing == layout_.self() ? call_state::no_member : published.missing;
+    bool const is_self =
+        published.missing != call_state::no_member && published.missing_member() == layout_.self();
+    state_.missing = is_self ? call_state::no_member : published.missing;
     merge(published);
 }
 
 void current_call::fail(std::int32_t rank, error why) {
+    bool const is_lost = why.code() == OMPX_ERR_PEER;
     if (!failure_) {
         failure_ = std::move(why);
     }
     auto const found = std::ranges::find(layout_.members, world_rank{rank});
-    state_.missing =
-        std::min(state_.missing, static_cast<std::uint32_t>(found - layout_.members.begin()));
+    auto const member = static_cast<std::uint32_t>(found - layout_.members.begin());
+    state_.missing = std::min(state_.missing, is_lost ? member : member | call_state::late);
+}
+
+error current_call::missing_error() const {
+    std::int32_t const rank = layout_.members[state_.missing_member()].value();
+    if ((state_.missing & call_state::late) == 0) {
+        return {OMPX_ERR_PEER,
+                fmt::format("another rank has lost rank {}, {}", rank, describe_wait(rank))};
+    }
+    return {OMPX_ERR_TIMEOUT, fmt::format("another rank has given up {}", describe_wait(rank)),
+            "raise DIOMP_TIMEOUT if the other ranks are only slow"};
 }
 
 status current_call::outcome() {
@@ -80,10 +92,7 @@ status current_call::outcome() {
         return std::move(*std::exchange(failure_, std::nullopt));
     }
     if (state_.missing != call_state::no_member) {
-        return error(OMPX_ERR_TIMEOUT,
-                     fmt::format("another rank has given up {}",
-                                 describe_wait(layout_.members[state_.missing].value())),
-                     "raise DIOMP_TIMEOUT if the other ranks are only slow");
+        return missing_error();
     }
     return {};
 }

@@ -39,6 +39,7 @@ static void *end_later(void *unused) {
 
 static void check(int status) {
     if (status != OMPX_SUCCESS) {
+        fprintf(stderr, "rank %d: %d: %s\n", ompx_rank_num(), status, ompx_last_error());
         exit(1);
     }
 }

@@ -14,15 +14,20 @@ namespace diomp::group {
 /// Members are identified by group rank.
 struct call_state {
     static constexpr std::uint32_t no_member = 0xffffffff;
+    static constexpr std::uint32_t late = 1U << 31;
 
-    sync::call_signature call;         ///< of `first`
-    sync::call_signature other_call;   ///< of `other`
-    std::uint32_t first = no_member;   ///< lowest member in this view
-    std::uint32_t other = no_member;   ///< lowest member whose call differs from that of `first`
-    std::uint32_t missing = no_member; ///< a member that another one gave up waiting for
+    sync::call_signature call;       ///< of `first`
+    sync::call_signature other_call; ///< of `other`
+    std::uint32_t first = no_member; ///< lowest member in this view
+    std::uint32_t other = no_member; ///< lowest member whose call differs from that of `first`
+    /// A member that another one gave up waiting for, with `late` unless it is lost: a lost one has
+    /// precedence in merge().
+    std::uint32_t missing = no_member;
     std::uint32_t veto_member = no_member; ///< lowest member that vetoes the call
     std::uint64_t veto = 0;                ///< the reason that it gave
 
+    /// Call only if there is one.
+    [[nodiscard]] std::uint32_t missing_member() const { return missing & ~late; }
     [[nodiscard]] bool agrees() const { return other == no_member; }
     [[nodiscard]] bool is_clean() const {
         return other == no_member && missing == no_member && veto_member == no_member;

@@ -66,6 +66,8 @@ public:
     /// Another member's report about the call, which this member has requested.
     void process_report(const call_report &report);
     [[nodiscard]] std::string describe_wait(std::int32_t awaited) const;
+    /// The error for a member that another one has lost or given up waiting for.
+    [[nodiscard]] error missing_error() const;
 
 private:
     const node_layout &layout_;
