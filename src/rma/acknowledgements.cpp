@@ -37,9 +37,10 @@ status acknowledgements::wait() {
     return own_.take_failure();
 }
 
-ompx_event_t acknowledgements::event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
-                                        const char *operation,
-                                        std::shared_ptr<const transport::completion> source) {
+ompx_event_t
+acknowledgements::event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
+                           const char *operation,
+                           const std::shared_ptr<const transport::completion> &source) {
     auto const has_failed = [source] {
         return source != nullptr && source->failure.load(std::memory_order_relaxed) != 0;
     };

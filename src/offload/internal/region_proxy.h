@@ -41,7 +41,7 @@ public:
     /// same in each call for a device.
     status begin(const requesting_device &on, request_rings &rings, function_ref<status()> reset);
     /// A region of begin() has ended: blocks until its requests have been executed.
-    status end(int device);
+    status end(int number);
     /// The first request that has failed since the last call.
     std::optional<region_error> take_error(int device);
 

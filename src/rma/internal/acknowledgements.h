@@ -27,7 +27,7 @@ public:
     /// `source`, if not null, must be done too, and its failure is the event's outcome.
     ompx_event_t event_of(std::uint64_t number, world_rank peer, std::size_t nbytes,
                           const char *operation,
-                          std::shared_ptr<const transport::completion> source = nullptr);
+                          const std::shared_ptr<const transport::completion> &source = nullptr);
 
     /// Acknowledges an operation of another rank, at the target. Does not block.
     void send(world_rank requester, std::uint64_t number, int failure);
