@@ -54,7 +54,7 @@ void *shmem_calloc(size_t count, size_t size) {
 }
 
 void *shmem_align(size_t alignment, size_t size) {
-    if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0) {
+    if (!is_power_of_two(alignment)) {
         return nullptr;
     }
     return allocate(__func__, alignment, size, false);

@@ -37,7 +37,10 @@ static void test_memory(void) {
     EXPECT(shmem_calloc((size_t)-1, 16) == NULL);
     EXPECT(shmem_align(3, 64) == NULL);
     EXPECT(shmem_malloc((size_t)1 << 50) == NULL); /* more than the heap, which is no failure */
-    char *aligned = shmem_align(4096, 100);
+    char *aligned = shmem_align(4, 64);            /* of less than a pointer, which programs use */
+    EXPECT(aligned != NULL);
+    shmem_free(aligned);
+    aligned = shmem_align(4096, 100);
     EXPECT_EQ((uintptr_t)aligned % 4096, 0);
     int *block = shmem_calloc(COUNT, sizeof(int));
     EXPECT_EQ(block[0] | block[COUNT - 1], 0);
