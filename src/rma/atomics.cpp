@@ -126,8 +126,12 @@ status atomics::run_at_target(world_rank peer, const memory::location &target,
     return {};
 }
 
-status atomics::start_at_target(world_rank peer, const target_request &request, void *result,
-                                ompx_event_t *event) {
+status atomics::start_at_target(world_rank peer, const memory::location &target,
+                                const target_request &request, void *result, ompx_event_t *event) {
+    if (event == nullptr && !remote_.is_remote(peer)) {
+        // Registered memory of a rank of this node: fences of such ranks wait for no replies.
+        return run_at_target(peer, target, request, result);
+    }
     auto number =
         result == nullptr ? requests_.send(peer, request) : requests_.start(peer, request, result);
     DIOMP_TRY(number);
@@ -148,7 +152,7 @@ status atomics::start_fetch(world_rank peer, void *target, const void *operand, 
         DIOMP_TRY(fetch_here(peer, location.value(), operand, result, type, op, size.value()));
         return finish_native(peer, location.value(), result, event);
     }
-    return start_at_target(peer,
+    return start_at_target(peer, location.value(),
                            make_request(request_kind::fetch, location.value(), operand, nullptr,
                                         type, op, size.value()),
                            result, event);
@@ -166,7 +170,7 @@ status atomics::start_compare_swap(world_rank peer, void *target, const void *ex
                                     size.value()));
         return finish_native(peer, location.value(), result, event);
     }
-    return start_at_target(peer,
+    return start_at_target(peer, location.value(),
                            make_request(request_kind::compare_swap, location.value(), expected,
                                         desired, type, OMPX_REPLACE, size.value()),
                            result, event);

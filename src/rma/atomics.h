@@ -62,8 +62,8 @@ private:
                          const target_request &request, void *result);
     status finish_native(world_rank peer, const memory::location &target, const void *result,
                          ompx_event_t *event);
-    status start_at_target(world_rank peer, const target_request &request, void *result,
-                           ompx_event_t *event);
+    status start_at_target(world_rank peer, const memory::location &target,
+                           const target_request &request, void *result, ompx_event_t *event);
 
     memory::address_space &space_;
     messaging::engine &engine_;
