@@ -79,6 +79,26 @@ TEST_F(static_data, takes_atomics_and_signals) {
     ASSERT_EQ(ompx_barrier(), 0);
 }
 
+// On one node, too, where fences otherwise only order memory.
+TEST_F(static_data, is_changed_by_atomics_without_an_event_before_a_fence_returns) {
+    for (std::int64_t round = 0; round < 200; ++round) {
+        std::int64_t const one = 1;
+        std::int64_t old = -5;
+        std::int64_t swapped = -5;
+        ASSERT_EQ(
+            ompx_atomic_fetch_nb(next, &g_field[7], &one, &old, OMPX_INT64, OMPX_SUM, nullptr), 0);
+        ASSERT_EQ(ompx_atomic_compare_swap_nb(next, &g_field[8], &g_field[10], &g_field[10],
+                                              &swapped, OMPX_INT64, nullptr),
+                  0);
+        ASSERT_EQ(ompx_fence(), 0);
+        ASSERT_EQ(old, round - 1);
+        ASSERT_EQ(swapped, -1);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+    EXPECT_EQ(g_field[7], 199);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
 TEST_F(static_data, has_an_address_at_every_rank) {
     std::vector<void *> addresses(static_cast<std::size_t>(ranks));
     void *const own = &g_field[100];

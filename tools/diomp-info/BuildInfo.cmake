@@ -48,6 +48,11 @@ if(DIOMP_HAVE_PYTHON)
 endif()
 set(generated "${CMAKE_CURRENT_BINARY_DIR}/generated")
 configure_file(build_parts.h.in "${generated}/build_parts.h" @ONLY)
+# There from the beginning, so that the source can be analysed in a build that links nothing.
+if(NOT EXISTS "${generated}/build_date.h")
+  execute_process(COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${generated}/build_date.h"
+    -P "${CMAKE_CURRENT_SOURCE_DIR}/build_date.cmake")
+endif()
 add_custom_command(OUTPUT "${generated}/build_date.h" DEPENDS diomp build_date.cmake
   COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${generated}/build_date.h" -P "${CMAKE_CURRENT_SOURCE_DIR}/build_date.cmake")
 target_sources(diomp-info PRIVATE build_info.cpp "${generated}/build_date.h")
