@@ -25,11 +25,8 @@ T fetch(const char *function, shmem_ctx_t ctx, T *dest, T operand, ompx_op_t op,
 template <typename T>
 void fetch_nbi(const char *function, shmem_ctx_t ctx, T *result, T *dest, T operand, ompx_op_t op,
                int pe) {
-    int const rank = default_target(function, ctx, pe);
-    auto const start = [&](ompx_event_t *event) {
-        return ompx_atomic_fetch_nb(rank, dest, &operand, result, type_of<T>(), op, event);
-    };
-    check(function, is_static(dest) ? complete_at_once(start) : start(nullptr));
+    check(function, ompx_atomic_fetch_nb(default_target(function, ctx, pe), dest, &operand, result,
+                                         type_of<T>(), op, nullptr));
 }
 
 template <typename T>
@@ -43,11 +40,8 @@ T compare_swap(const char *function, shmem_ctx_t ctx, T *dest, T cond, T value, 
 template <typename T>
 void compare_swap_nbi(const char *function, shmem_ctx_t ctx, T *result, T *dest, T cond, T value,
                       int pe) {
-    int const rank = default_target(function, ctx, pe);
-    auto const start = [&](ompx_event_t *event) {
-        return ompx_atomic_compare_swap_nb(rank, dest, &cond, &value, result, type_of<T>(), event);
-    };
-    check(function, is_static(dest) ? complete_at_once(start) : start(nullptr));
+    check(function, ompx_atomic_compare_swap_nb(default_target(function, ctx, pe), dest, &cond,
+                                                &value, result, type_of<T>(), nullptr));
 }
 
 /// An atomic fetch does not change what it reads.

@@ -129,15 +129,6 @@ private:
     int before_;
 };
 
-/// Runs start(event), which starts an operation on static data of a PE, and waits for it: within a
-/// node DiOMP's fence does not complete such operations.
-template <typename Start>
-int complete_at_once(Start &&start) {
-    ompx_event_t event = nullptr;
-    int const status = start(&event);
-    return status < 0 ? status : ompx_event_wait(&event);
-}
-
 template <typename T>
 constexpr ompx_type_t integer_type() {
     constexpr ompx_type_t of_size = sizeof(T) == 1   ? OMPX_INT8

@@ -45,39 +45,18 @@ void get_nbi(const char *function, shmem_ctx_t ctx, void *dest, const void *sour
                                    : ompx_context_get_nb(own, dest, rank, source, nbytes));
 }
 
-/// A put with a signal.
-struct signal_put {
-    void *dest;
-    const void *source;
-    std::size_t nbytes;
-    std::uint64_t *address;
-    std::uint64_t signal;
-    ompx_signal_op_t op;
-
-    [[nodiscard]] bool is_at_static_data() const { return is_static(dest) || is_static(address); }
-    int start(int rank, ompx_event_t *event) const {
-        return ompx_put_signal_nb(rank, dest, source, nbytes, address, signal, op, event);
-    }
-    [[nodiscard]] int start_and_wait(int rank) const {
-        return complete_at_once([&](ompx_event_t *event) { return start(rank, event); });
-    }
-};
-
 void put_signal(const char *function, shmem_ctx_t ctx, void *dest, const void *source,
                 std::size_t nbytes, std::uint64_t *address, std::uint64_t signal, int op, int pe) {
-    int const rank = default_target(function, ctx, pe);
-    signal_put const put{dest, source, nbytes, address, signal, static_cast<ompx_signal_op_t>(op)};
-    check(function, put.is_at_static_data()
-                        ? put.start_and_wait(rank)
-                        : ompx_put_signal(rank, dest, source, nbytes, address, signal, put.op));
+    check(function, ompx_put_signal(default_target(function, ctx, pe), dest, source, nbytes,
+                                    address, signal, static_cast<ompx_signal_op_t>(op)));
 }
 
 void put_signal_nbi(const char *function, shmem_ctx_t ctx, void *dest, const void *source,
                     std::size_t nbytes, std::uint64_t *address, std::uint64_t signal, int op,
                     int pe) {
-    int const rank = default_target(function, ctx, pe);
-    signal_put const put{dest, source, nbytes, address, signal, static_cast<ompx_signal_op_t>(op)};
-    check(function, put.is_at_static_data() ? put.start_and_wait(rank) : put.start(rank, nullptr));
+    check(function,
+          ompx_put_signal_nb(default_target(function, ctx, pe), dest, source, nbytes, address,
+                             signal, static_cast<ompx_signal_op_t>(op), nullptr));
 }
 
 /// Blocks at regular distances, in elements.

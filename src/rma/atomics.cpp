@@ -128,8 +128,10 @@ status atomics::run_at_target(world_rank peer, const memory::location &target,
 
 status atomics::start_at_target(world_rank peer, const memory::location &target,
                                 const target_request &request, void *result, ompx_event_t *event) {
-    if (event == nullptr && !remote_.is_remote(peer)) {
-        // Registered memory of a rank of this node: fences of such ranks wait for no replies.
+    if (!remote_.is_remote(peer)) { // registered memory of a rank of this node
+        if (event != nullptr) {
+            *event = nullptr;
+        }
         return run_at_target(peer, target, request, result);
     }
     auto number =

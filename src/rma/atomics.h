@@ -37,9 +37,9 @@ public:
     status compare_swap(world_rank peer, void *target, const void *expected, const void *desired,
                         void *result, ompx_type_t type);
 
-    /// Nonblocking forms. *event is null if the operation is complete on return: on mapped memory,
-    /// and by the network's atomics. With a null `event` the next fence completes the operation.
-    /// `result` must live until then.
+    /// Nonblocking forms. *event is null if the operation is complete on return: on memory of ranks
+    /// of this node, and by the network's atomics. With a null `event` the next fence completes the
+    /// operation. `result` must live until then.
     status start_fetch(world_rank peer, void *target, const void *operand, void *result,
                        ompx_type_t type, ompx_op_t op, ompx_event_t *event);
     status start_compare_swap(world_rank peer, void *target, const void *expected,

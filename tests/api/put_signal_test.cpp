@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Puts of bytes and boxes that end with a signal, blocking and not. Whoever sees the signal reads
-// the data at once, without any other synchronisation.
+// Puts of bytes and boxes that end with a signal, blocking and not. A rank that sees the signal
+// reads the data at once, without any other synchronisation.
 #include "diomp.hpp"
 
 #include <gtest/gtest.h>

@@ -109,7 +109,7 @@ TEST(channel, sender_runs_ahead_by_its_depth_and_no_further) {
     }
     void *none = nullptr;
     EXPECT_EQ(ompx_channel_try_receive(channels.from, &none), OMPX_ERR_BUSY);
-    ompx_barrier(); // until here nobody has released
+    ompx_barrier(); // until here no rank has released
     EXPECT_EQ(ompx_channel_try_send(channels.to, &value), OMPX_ERR_BUSY);
     ompx_barrier();
     for (int n = 0; n < depth; ++n) {
@@ -125,7 +125,7 @@ TEST(channel, sender_runs_ahead_by_its_depth_and_no_further) {
     ASSERT_NE(last, nullptr);
     EXPECT_EQ(*last, left * 1000 + depth);
     EXPECT_EQ(*held[1], left * 1000 + 1) << "messages that are held are not overwritten";
-    ompx_barrier(); // until here nobody has freed an end
+    ompx_barrier(); // until here no rank has freed an end
 }
 
 TEST(channel, a_slow_receiver_loses_nothing) {
@@ -367,7 +367,7 @@ TEST(channel, a_receiver_gets_all_messages_of_a_freed_sender) {
         EXPECT_EQ(*got, n);
         ASSERT_EQ(ompx_channel_release(from), 0);
     }
-    EXPECT_EQ(ompx_channel_receive(from), nullptr) << "there is nobody to send another one";
+    EXPECT_EQ(ompx_channel_receive(from), nullptr) << "no rank sends another one";
     EXPECT_THAT(ompx_last_error(), testing::HasSubstr("has freed its end"));
     ASSERT_EQ(ompx_channel_free(&from), 0);
     ompx_barrier();
