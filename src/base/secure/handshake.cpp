@@ -19,7 +19,7 @@ constexpr const char *from_responder_label = "from responder";
 
 // Bodies, in little-endian order:
 //   hello     0: ephemeral key  32: role  33: protection  34: ciphers  36: number  40: version
-//   response  0: ephemeral key  32: decision  33: protection  34: cipher  40: version
+//   response  0: ephemeral key or zeros  32: decision  33: protection  34: cipher  40: version
 // All other bytes are 0 and ignored.
 constexpr std::size_t first_field = key_bytes; ///< role, or decision
 constexpr std::size_t protection_field = 33;
@@ -44,7 +44,7 @@ std::uint32_t read_number(const unsigned char *from) {
 }
 
 std::string context_of(purpose why, const party &responder) {
-    std::string text = "DiOMP handshake 1";
+    std::string text = "DiOMP handshake 2";
     text += static_cast<char>(why);
     text += static_cast<char>(responder.what);
     unsigned char number[4];
@@ -185,7 +185,9 @@ void handshake::receive_hello() {
         return send_response(state::wrong_peer);
     }
     cipher_ = *common;
-    keys_.generate();
+    if (agrees_on_keys()) {
+        keys_.generate();
+    }
     send_response(state::running);
 }
 
@@ -201,7 +203,7 @@ void handshake::send_response(state decision) {
         return fail(decision);
     }
     stage_ = stage::proof;
-    if (!keys_.mix_into(chain_)) {
+    if (agrees_on_keys() && !keys_.mix_into(chain_)) {
         out_.clear();
         fail(state::unauthenticated);
     }
@@ -221,11 +223,12 @@ void handshake::receive_response() {
     }
     auto const chosen = choose_cipher(
         available_ciphers(), static_cast<std::uint8_t>(1U << (text.data()[cipher_field] & 7U)));
-    if (decision != state::running || !chosen || !keys_.mix_into(chain_)) {
+    options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
+    bool const has_keys = !agrees_on_keys() || keys_.mix_into(chain_);
+    if (decision != state::running || !chosen || !has_keys) {
         return fail(state::unauthenticated);
     }
     cipher_ = *chosen;
-    options_.wanted = stronger(options_.wanted, text.data()[protection_field]);
     std::span<unsigned char> const proof = out_.start(proof_bytes);
     seal(chain_.derive(proof_label), {}, proof);
     chain_.absorb(proof);

@@ -11,7 +11,10 @@
 //   2. responder -> initiator   seal(ephemeral key, decision, version, cipher, protection)
 //   3. initiator -> responder   seal(nothing), under a key that depends on both ephemeral keys
 //
-// The key of each message depends on all messages before it. The responder sends nothing unless the
+// The key of each message depends on all messages before it, and so on the random nonces of both
+// sides. Where neither side requests sealed bytes there is no key to protect from a later loss of
+// the secret: the second message then has no ephemeral key, and the third depends on nonces only,
+// which saves most of the handshake's time. The responder sends nothing unless the
 // first message was sealed with the secret for this purpose and this responder. That message may be
 // a replay; its sender then receives bytes that look random to it, and cannot produce the third
 // message.
@@ -175,6 +178,8 @@ private:
     void send_body(const char *label, std::span<const unsigned char, body_bytes> text);
     void finish();
     void fail(state why);
+    /// Whether the session's keys depend on ephemeral keys.
+    [[nodiscard]] bool agrees_on_keys() const { return options_.wanted == protection::sealed; }
 
     handshake_options options_;
     party peer_;             ///< initiator: the expected peer; responder: set after the hello
