@@ -15,9 +15,14 @@ namespace {
 /// Key of a rank's host in the launcher's key-value space.
 constexpr const char *host_key = "tcp.host";
 
-/// Calls of advance() that read a single connection without epoll between two that poll all
-/// descriptors, where ranks may be waiting to connect.
-constexpr std::uint32_t poll_interval = 64;
+/// Calls of advance() between two that send partly filled packets.
+constexpr std::uint32_t coalescing_interval = 64;
+
+/// advance() reads a single connection without epoll. It polls all descriptors, where ranks may be
+/// waiting to connect, after this time; the clock is read once in so many calls. A number of calls
+/// alone would be long where ranks share a core, and a handshake takes several rounds.
+constexpr auto poll_interval = std::chrono::microseconds(100);
+constexpr std::uint32_t clock_interval = 8;
 
 /// Null for a connection without encryption.
 std::unique_ptr<sealed_stream> make_stream(secure::session_keys &&proven) {
@@ -281,16 +286,29 @@ bool iface::transmit_all(bool also_coalesced) {
     return moved;
 }
 
+bool iface::poll_descriptors_is_due(std::uint32_t num_advances) {
+    if (num_advances % clock_interval != 0) {
+        return false;
+    }
+    auto const now = std::chrono::steady_clock::now().time_since_epoch();
+    // Threads may poll twice: that does no harm.
+    if (now - last_poll_.load(std::memory_order_relaxed) < poll_interval) {
+        return false;
+    }
+    last_poll_.store(now, std::memory_order_relaxed);
+    return true;
+}
+
 bool iface::advance() {
     // Concurrent increments may get lost.
     std::uint32_t const num_advances = num_advances_.load(std::memory_order_relaxed) + 1;
     num_advances_.store(num_advances, std::memory_order_relaxed);
-    bool moved = transmit_all(num_advances % poll_interval == 0);
+    bool moved = transmit_all(num_advances % coalescing_interval == 0);
     // Reading a single connection is faster than polling it first, unless other threads write to
     // it.
     connection *const sole = connections_.sole();
-    bool const polls_all =
-        sole == nullptr || sole->writer().is_used_by_others() || num_advances % poll_interval == 0;
+    bool const polls_all = sole == nullptr || sole->writer().is_used_by_others() ||
+                           poll_descriptors_is_due(num_advances);
     moved =
         (polls_all ? poll_descriptors() : sole->incoming().receive(setup_->dispatcher)) || moved;
     return transmit_all() || moved; // sends replies

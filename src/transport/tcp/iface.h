@@ -9,6 +9,7 @@
 #include "transport/types.h"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -89,6 +90,7 @@ private:
     bool progress_openings();
     [[nodiscard]] status finish_opening(secure::attempt_result ended, peer &target);
     bool poll_descriptors();
+    [[nodiscard]] bool poll_descriptors_is_due(std::uint32_t num_advances);
     bool transmit_all(bool also_coalesced = false);
     void close_if_broken(connection &which);
 
@@ -101,6 +103,7 @@ private:
     std::mutex connections_mutex_; ///< held to add, open or close a connection
     connection_table connections_;
     std::atomic<std::uint32_t> num_advances_{0};
+    std::atomic<std::chrono::steady_clock::duration> last_poll_{};
 };
 
 } // namespace diomp::transport::tcp
