@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Remote atomics.
+// Remote atomics. The fast path operates on integers in symmetric memory of directly mapped ranks;
+// all other operations, and all errors, take the slow path.
 #include "diomp/atomic.h"
 
+#include "api/internal/direct_address.h"
 #include "api/internal/state.h"
 #include "diomp/nonblocking.h"
 #include "rma/atomics.h"
+#include "rma/integer_atomics.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"
 
+#include <cstring>
+
 using namespace diomp;
+using api::g_fast;
 
 namespace {
 
@@ -37,20 +43,110 @@ status check_compare_swap(runtime::runtime &running, int rank, const void *targe
     return api::check_pointer(desired, "desired");
 }
 
-} // namespace
-
-extern "C" {
-
-int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result, ompx_type_t type,
-                      ompx_op_t op) noexcept {
+[[gnu::noinline]] int fetch_slow_path(int rank, void *target, const void *operand, void *result,
+                                      ompx_type_t type, ompx_op_t op, const void *site) noexcept {
     return api::call(
-        "ompx_atomic_fetch", DIOMP_SITE, [&] { return describe_fetch(rank, target, type, op); },
+        "ompx_atomic_fetch", site, [&] { return describe_fetch(rank, target, type, op); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
             stats.nbytes = ompx_type_size(type);
             return running.transfers().atomics().fetch(world_rank{rank}, target, operand, result,
                                                        type, op);
         });
+}
+
+[[gnu::noinline]] int compare_swap_slow_path(int rank, void *target, const void *expected,
+                                             const void *desired, void *result, ompx_type_t type,
+                                             const void *site) noexcept {
+    return api::call(
+        "ompx_atomic_compare_swap", site, [&] { return describe_atomic(rank, target, type); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
+            stats.nbytes = ompx_type_size(type);
+            return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
+                                                              desired, result, type);
+        });
+}
+
+[[gnu::noinline]] int wake_slow_path(int rank, const char *function, const void *site) noexcept {
+    return api::call(
+        function, site, [&] { return fmt::format("rank={}", rank); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            running.connection().engine().wake_for_store(world_rank{rank});
+            return {};
+        });
+}
+
+/// The target of an operation that may take the fast path, otherwise nullptr.
+template <typename T>
+[[gnu::always_inline]] inline T *direct_target(int rank, const void *target) {
+    if (g_fast.store_sleepers == nullptr ||
+        reinterpret_cast<std::uintptr_t>(target) % sizeof(T) != 0) {
+        return nullptr;
+    }
+    return reinterpret_cast<T *>(api::direct_address(rank, target, sizeof(T)));
+}
+
+template <typename T>
+[[gnu::always_inline]] inline T load(const void *from) {
+    T value;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+}
+
+template <typename T>
+[[gnu::always_inline]] inline int finish_direct(T old, void *result, int rank, const char *function,
+                                                const void *site) {
+    if (result != nullptr) {
+        std::memcpy(result, &old, sizeof(old));
+    }
+    return g_fast.store_sleepers->load(std::memory_order_relaxed) == 0
+               ? OMPX_SUCCESS
+               : wake_slow_path(rank, function, site);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline int fetch(int rank, void *target, const void *operand, void *result,
+                                        ompx_type_t type, ompx_op_t op, const void *site) {
+    T *const cell = direct_target<T>(rank, target);
+    bool const has_operand = operand != nullptr || op == OMPX_NO_OP;
+    if (cell == nullptr || !rma::has_instruction(op) || !has_operand) [[unlikely]] {
+        return fetch_slow_path(rank, target, operand, result, type, op, site);
+    }
+    T const given = op == OMPX_NO_OP ? T{} : load<T>(operand);
+    return finish_direct(rma::fetch_by_instruction(cell, given, op), result, rank,
+                         "ompx_atomic_fetch", site);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline int compare_swap(int rank, void *target, const void *expected,
+                                               const void *desired, void *result, ompx_type_t type,
+                                               const void *site) {
+    T *const cell = direct_target<T>(rank, target);
+    if (cell == nullptr || expected == nullptr || desired == nullptr) [[unlikely]] {
+        return compare_swap_slow_path(rank, target, expected, desired, result, type, site);
+    }
+    T seen = load<T>(expected);
+    std::atomic_ref<T>(*cell).compare_exchange_strong(seen, load<T>(desired));
+    return finish_direct(seen, result, rank, "ompx_atomic_compare_swap", site);
+}
+
+} // namespace
+
+extern "C" {
+
+int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result, ompx_type_t type,
+                      ompx_op_t op) noexcept {
+    switch (type) {
+    case OMPX_INT32:
+    case OMPX_UINT32:
+        return fetch<std::uint32_t>(rank, target, operand, result, type, op, DIOMP_SITE);
+    case OMPX_INT64:
+    case OMPX_UINT64:
+        return fetch<std::uint64_t>(rank, target, operand, result, type, op, DIOMP_SITE);
+    default:
+        return fetch_slow_path(rank, target, operand, result, type, op, DIOMP_SITE);
+    }
 }
 
 int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, void *result,
@@ -67,14 +163,20 @@ int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, void *resu
 
 int ompx_atomic_compare_swap(int rank, void *target, const void *expected, const void *desired,
                              void *result, ompx_type_t type) noexcept {
-    return api::call(
-        "ompx_atomic_compare_swap", DIOMP_SITE, [&] { return describe_atomic(rank, target, type); },
-        [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
-            return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
-                                                              desired, result, type);
-        });
+    switch (type) {
+    case OMPX_INT32:
+    case OMPX_UINT32:
+    case OMPX_FLOAT: // compared bitwise
+        return compare_swap<std::uint32_t>(rank, target, expected, desired, result, type,
+                                           DIOMP_SITE);
+    case OMPX_INT64:
+    case OMPX_UINT64:
+    case OMPX_DOUBLE:
+        return compare_swap<std::uint64_t>(rank, target, expected, desired, result, type,
+                                           DIOMP_SITE);
+    default:
+        return compare_swap_slow_path(rank, target, expected, desired, result, type, DIOMP_SITE);
+    }
 }
 
 int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected, const void *desired,

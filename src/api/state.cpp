@@ -96,6 +96,9 @@ void publish(runtime::runtime &running) {
     }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
+    auto &transport = running.connection().transport();
+    g_fast.store_sleepers =
+        transport.atomics() == nullptr ? &transport.waits().store_sleepers() : nullptr;
     g_fast.stream_threshold = running.transfers().stream_threshold();
     refresh_fast_view(running);
     publish_devices(running);

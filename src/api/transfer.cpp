@@ -4,6 +4,7 @@
 #include "diomp/transfer.h"
 
 #include "api/internal/detach.h"
+#include "api/internal/direct_address.h"
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
@@ -14,6 +15,7 @@
 #include "rma/signals.h"
 
 using namespace diomp;
+using api::direct_address;
 using api::g_fast;
 
 namespace {
@@ -24,20 +26,6 @@ std::string describe_put(int rank, const void *dst, const void *src, std::size_t
 
 std::string describe_get(const void *dst, int rank, const void *src, std::size_t nbytes) {
     return fmt::format("dst={}, rank={}, src={}, nbytes={}", dst, rank, src, nbytes);
-}
-
-/// Remote address of a transfer that may take the fast path, otherwise nullptr.
-[[gnu::always_inline]] inline std::byte *direct_address(int rank, const void *remote,
-                                                        std::size_t nbytes) {
-    auto const address = reinterpret_cast<std::uintptr_t>(remote);
-    std::uint64_t const offset = address - g_fast.own_base;
-    std::uint64_t const extent = g_fast.extent.load(std::memory_order_relaxed);
-    std::size_t const entry = api::fast_view::entry_of(rank);
-    if (g_fast.rank[entry] == rank && offset < extent && nbytes <= extent - offset) [[likely]] {
-        return reinterpret_cast<std::byte *>(address +
-                                             static_cast<std::uintptr_t>(g_fast.distance[entry]));
-    }
-    return nullptr;
 }
 
 template <typename Move>

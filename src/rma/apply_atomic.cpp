@@ -3,6 +3,7 @@
 
 #include "base/minimum_maximum.h"
 #include "diomp/types.h"
+#include "rma/integer_atomics.h"
 
 #include <fmt/core.h>
 
@@ -21,17 +22,12 @@ T load_from(const void *address) {
     return value;
 }
 
+/// The operators that have no instruction.
 template <typename T>
 T combine(T current, T operand, ompx_op_t op) {
     switch (op) {
     case OMPX_SUM:
-        if constexpr (std::is_integral_v<T>) {
-            // Signed overflow wraps, as it does in the processor's own instruction.
-            using U = std::make_unsigned_t<T>;
-            return static_cast<T>(static_cast<U>(current) + static_cast<U>(operand));
-        } else {
-            return current + operand;
-        }
+        return current + operand;
     case OMPX_MIN:
         return minimum(current, operand);
     case OMPX_MAX:
@@ -42,32 +38,24 @@ T combine(T current, T operand, ompx_op_t op) {
 }
 
 template <typename T>
-T fetch(T *target, T operand, ompx_op_t op) {
+T fetch_by_exchange(T *target, T operand, ompx_op_t op) {
     std::atomic_ref<T> const cell(*target);
-    if (op == OMPX_NO_OP) {
-        return cell.load();
-    }
-    if (op == OMPX_REPLACE) {
-        return cell.exchange(operand);
-    }
-    if constexpr (std::is_integral_v<T>) {
-        switch (op) {
-        case OMPX_SUM:
-            return cell.fetch_add(operand);
-        case OMPX_BAND:
-            return cell.fetch_and(operand);
-        case OMPX_BOR:
-            return cell.fetch_or(operand);
-        case OMPX_BXOR:
-            return cell.fetch_xor(operand);
-        default:
-            break;
-        }
-    }
     T seen = cell.load();
-    while (!cell.compare_exchange_weak(seen, combine(seen, operand, op))) {
+    while (op != OMPX_NO_OP && !cell.compare_exchange_weak(seen, combine(seen, operand, op))) {
     }
     return seen;
+}
+
+template <typename T>
+T fetch(T *target, T operand, ompx_op_t op) {
+    if constexpr (std::is_integral_v<T>) {
+        if (has_instruction(op)) {
+            using U = std::make_unsigned_t<T>;
+            return static_cast<T>(
+                fetch_by_instruction(reinterpret_cast<U *>(target), static_cast<U>(operand), op));
+        }
+    }
+    return fetch_by_exchange(target, operand, op);
 }
 
 template <typename T>

@@ -40,6 +40,9 @@ struct alignas(64) fast_view {
     std::ptrdiff_t distance[num_entries] = {}; ///< from a local address to its counterpart
     std::int32_t rank[num_entries] = {};       ///< world rank that the entry belongs to
     std::atomic<bool> is_plain{false};         ///< neither statistics nor checks
+    /// Number of threads of the node that sleep until a store; null if atomics must not take the
+    /// fast path, as they are the network's.
+    const std::atomic<std::uint32_t> *store_sleepers = nullptr;
 };
 extern fast_view g_fast;
 /// Null before start-up and once shutdown has begun. Use only inside a public call.
