@@ -54,6 +54,28 @@ assert report["version"] == report["library"]["version"]
 assert {"DIOMP_SEGMENT_SIZE", "DIOMP_LOG"} <= {row["name"] for row in report["settings"]}
 END
 
+# The text of a bug report: every section, the errors, nothing that may be a secret, and only for its owner.
+secret=$(printf '0123456789abcdef%.0s' 1 2 3 4)
+printf 'an old line\ndiomp: rank 3: a failure\n' > "$work/errors"
+cd "$work" || exit 1
+expect 0 '^diomp-bug-report.txt: read it' env DIOMP_TIMEOUT=7 DIOMP_TEST_TOKEN=hidden OMP_NOTE="x $secret" \
+    "$bin/diomp-info" --bug-report --errors errors
+cd - > /dev/null || exit 1
+[ "$(stat -c %a "$work/diomp-bug-report.txt")" = 600 ] || wrong "others can read the report"
+for pattern in '^kernel: Linux' '^== diomp-info --build$' '^== diomp-info --doctor$' '^== diomp-info --topology$' \
+    '^ *DIOMP_TIMEOUT = 7 ' '^DIOMP_TIMEOUT=7$' '^DIOMP_TEST_TOKEN=\(set, not shown\)$' '^OMP_NOTE=x \(a long number\)$' \
+    '^diomp: rank 3: a failure$'; do
+    grep -qE "$pattern" "$work/diomp-bug-report.txt" || wrong "no '$pattern' in the bug report"
+done
+if grep -qE "hidden|$secret" "$work/diomp-bug-report.txt"; then wrong "a secret in the bug report"; fi
+if [ "$(id -un)" != root ] && grep -qw "$(id -un)" "$work/diomp-bug-report.txt"; then wrong "the user's name"; fi
+if [ "$(uname -n)" != localhost ] && grep -qw "$(uname -n)" "$work/diomp-bug-report.txt"; then wrong "the host's name"; fi
+expect 0 '^diomp: line 200$' bash -c "seq -f 'diomp: line %g' 300 | '$bin/diomp-info' --bug-report - --errors -"
+grep -qx 'diomp: line 100' "$work/out" && wrong "more than the last 200 lines"
+expect 1 'cannot read .*/none' "$bin/diomp-info" --bug-report - --errors "$work/none"
+expect 1 'cannot be written' "$bin/diomp-info" --bug-report /proc/none
+expect 1 'run it without diomp-run' "$bin/diomp-run" -n 2 "$bin/diomp-info" --bug-report
+expect 107 'requires --bug-report' "$bin/diomp-info" --errors "$work/errors"
 
 # What was built in; the same alone and in the report.
 expect 0 '^built +20[0-9]{2}-[01][0-9]-[0-3][0-9], by (Clang|GNU) [0-9.]+, [A-Za-z]+( with sanitizers .*)? for [a-z0-9_]+$' \

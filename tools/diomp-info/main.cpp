@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-info: shows the installation, the machine and the settings.
 #include "base/tool_main.h"
+#include "bug_report.h"
 #include "build_info.h"
 #include "doctor.h"
 #include "report.h"
@@ -26,6 +27,7 @@ int run(int argc, char **argv) {
     bool probe = false;
     diomp::info::topology_options shape;
     diomp::info::doctor_options options;
+    diomp::info::bug_report_options report;
     app.set_version_flag("--version", "diomp-info (DiOMP) " DIOMP_VERSION);
     app.add_flag("--json", as_json, "Print JSON");
     auto *doctor_flag = app.add_flag(
@@ -51,12 +53,31 @@ int run(int argc, char **argv) {
         app.add_flag("--settings", settings, "Print all settings with value, default and meaning");
     settings_flag->excludes(doctor_flag);
     app.add_flag("--settings-markdown", markdown, "Print docs/settings.md")->excludes(doctor_flag);
+    auto *bug_report_flag =
+        app.add_option("--bug-report", report.file,
+                       "Write versions, settings, topology, checks and errors without secrets to "
+                       "FILE (- for standard output; by default diomp-bug-report.txt)")
+            ->option_text("[FILE]")
+            ->expected(0, 1)
+            ->default_str("diomp-bug-report.txt")
+            ->excludes(doctor_flag)
+            ->excludes(topology_flag);
+    app.add_option("--errors", report.errors,
+                   "The output of the failed job for --bug-report (- for standard input)")
+        ->option_text("FILE")
+        ->needs(bug_report_flag);
     // Internal: --doctor starts this program with it as the ranks of a small job.
     app.add_flag("--probe-rank", probe)->group("");
     CLI11_PARSE(app, argc, argv);
 
     if (probe) {
         return diomp::info::run_probe_rank();
+    }
+    if (bug_report_flag->count() > 0) {
+        if (report.file.empty()) {
+            report.file = bug_report_flag->get_default_str();
+        }
+        return diomp::info::write_bug_report(report);
     }
     if (build) {
         return diomp::info::print_build(as_json);
