@@ -33,6 +33,11 @@ install(FILES "${PROJECT_BINARY_DIR}/install/diomp.pc" DESTINATION "${CMAKE_INST
 include(DiompCompletion)
 configure_file("${PROJECT_SOURCE_DIR}/contrib/env.sh.in" "${PROJECT_BINARY_DIR}/install/env.sh" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/install/env.sh" DESTINATION ".")
+set(modulefiles "${CMAKE_INSTALL_DATADIR}/modulefiles/diomp")
+file(RELATIVE_PATH modulefiles_to_prefix "/p/${modulefiles}" "/p")
+configure_file("${PROJECT_SOURCE_DIR}/contrib/modulefiles/diomp.in"
+  "${PROJECT_BINARY_DIR}/install/modulefiles/diomp/${PROJECT_VERSION}" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/install/modulefiles/diomp/${PROJECT_VERSION}" DESTINATION "${modulefiles}")
 install(FILES "${PROJECT_SOURCE_DIR}/contrib/systemd/diomp-deviced.service"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/diomp/systemd")
 foreach(section 1 7)

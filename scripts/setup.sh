@@ -57,6 +57,7 @@ g++                   the host-only compiler that DiOMP must build with too
 gdb                   backtraces of tests that hang
 man-db                checks the manual pages
 mandoc                the same
+lmod                  the modulefile is tested under it
 zsh                   completion for it is tested in it
 fish                  the same
 mkdocs                makes the documentation site (scripts/docs-site.py)
