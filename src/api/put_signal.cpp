@@ -2,6 +2,7 @@
 // Puts of bytes and boxes that end with the update of a signal.
 #include "api/internal/put_signal.h"
 
+#include "api/internal/addressable.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "diomp/nonblocking.h"
@@ -46,6 +47,7 @@ int put_bytes(const char *function, const void *site, int rank, void *dst, const
         function, site, [&] { return describe(rank, dst, src, nbytes, change); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_put_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::check_signal(change));
             auto moved = move(running.transfers().signals());
             DIOMP_TRY(moved);

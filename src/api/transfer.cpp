@@ -3,6 +3,7 @@
 // transfers, and all errors, take the slow path.
 #include "diomp/transfer.h"
 
+#include "api/internal/addressable.h"
 #include "api/internal/detach.h"
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
@@ -56,6 +57,7 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_put_addressable(running, dst, src, nbytes);
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().put(world_rank{rank}, dst, src, nbytes);
             });
@@ -68,6 +70,7 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_get_addressable(running, dst, src, nbytes);
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().get(world_rank{rank}, src, dst, nbytes);
             });
@@ -104,6 +107,7 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_put_addressable(running, dst, src, nbytes);
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().nonblocking().start_put(world_rank{rank}, dst, src,
                                                                    nbytes, event);
@@ -117,6 +121,7 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_get_addressable(running, dst, src, nbytes);
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().nonblocking().start_get(world_rank{rank}, src, dst,
                                                                    nbytes, event);
@@ -165,6 +170,7 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
         "ompx_put_detach", DIOMP_SITE, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_put_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().nonblocking().put_then(
@@ -180,6 +186,7 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
         "ompx_get_detach", DIOMP_SITE, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_get_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
             return record_transfer(stats, nbytes, [&] {
                 return running.transfers().nonblocking().get_then(

@@ -21,7 +21,8 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
       size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
-      internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
+      internal_(heap::direction::from_front, internal_bytes - shadow::front_guard_bytes),
+      shadow_(base_, size_bytes_), core_bytes_left_(core_bytes) {
     auto const published =
         internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);
     if (!published || *published != 0) {
@@ -30,12 +31,18 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
 }
 
 /// Large blocks get whole pages, since pages without other data can be pinned.
-static std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
-                                                  std::size_t alignment, std::uint64_t limit) {
-    return nbytes < segment::large_bytes
-               ? from.allocate(nbytes, alignment, limit)
-               : from.allocate(nbytes, std::max(alignment, segment::page_bytes), limit,
-                               segment::page_bytes);
+std::optional<std::uint64_t> segment::allocate_from(heap &from, std::size_t nbytes,
+                                                    std::size_t alignment,
+                                                    std::uint64_t limit) const {
+    std::uint64_t const redzone_bytes = arena_.has_redzones() ? redzone_of(nbytes) : 0;
+    return nbytes < large_bytes
+               ? from.allocate(nbytes, alignment, limit, heap::granule_bytes, redzone_bytes)
+               : from.allocate(nbytes, std::max(alignment, page_bytes), limit, page_bytes,
+                               redzone_bytes);
+}
+
+void segment::unpoison(std::uint64_t offset, std::size_t nbytes) {
+    shadow_.allocated(offset, nbytes, symmetric_.extent(), private_.extent());
 }
 
 error segment::out_of_memory(const char *kind, std::size_t nbytes,
@@ -84,6 +91,7 @@ result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
+    unpoison(*offset, nbytes);
     return *offset;
 }
 
@@ -94,13 +102,14 @@ result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t al
         return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
     }
     extend_core_dump();
+    unpoison(*offset, nbytes);
     return *offset;
 }
 
 result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
     auto const pointer =
-        symmetric_.allocate(sizeof(second_level_pointer), cache_line_bytes, front_limit());
+        allocate_from(symmetric_, sizeof(second_level_pointer), cache_line_bytes, front_limit());
     if (!pointer) {
         return out_of_memory("symmetric", sizeof(second_level_pointer),
                              symmetric_.largest_free(front_limit()));
@@ -113,6 +122,8 @@ result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
+    unpoison(*pointer, sizeof(second_level_pointer));
+    unpoison(*block, nbytes);
     auto *written = new (base_ + *pointer) second_level_pointer;
     written->base = reinterpret_cast<std::uint64_t>(base_ + *block);
     written->nbytes = nbytes;
@@ -147,11 +158,14 @@ void segment::release(std::uint64_t offset) {
     }
     std::lock_guard const guard(mutex_);
     if (auto const block = symmetric_.release(offset, front_limit())) {
+        shadow_.released(offset, block->reserved);
         return_pages(*block);
     } else if (auto const found = asymmetric_.find(offset); found != asymmetric_.end()) {
         // Later reads of the second-level pointer must find it invalid.
         *reinterpret_cast<second_level_pointer *>(base_ + found->second.pointer_offset) = {};
-        symmetric_.release(found->second.pointer_offset);
+        if (auto const pointer = symmetric_.release(found->second.pointer_offset)) {
+            shadow_.released(pointer->offset, pointer->reserved);
+        }
         DIOMP_ASSERT(num_cached_remote_ >= found->second.remote.size(),
                      "every cached block is counted");
         num_cached_remote_ -= found->second.remote.size();
@@ -159,6 +173,7 @@ void segment::release(std::uint64_t offset) {
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     if (auto const block = private_.release(offset, end_limit())) {
+        shadow_.released(offset, block->reserved);
         return_pages(*block);
     }
 }

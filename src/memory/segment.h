@@ -5,6 +5,7 @@
 #pragma once
 
 #include "diomp/types.h"
+#include "memory/internal/shadow.h"
 #include "memory/heap.h"
 #include "memory/layout.h"
 #include "transport/arena.h"
@@ -108,6 +109,10 @@ private:
     /// Limits of the front heap, whose space ends where the other heap begins, and of the other.
     [[nodiscard]] std::uint64_t front_limit() const { return size_bytes_ - private_.extent(); }
     [[nodiscard]] std::uint64_t end_limit() const { return size_bytes_ - symmetric_.extent(); }
+    std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
+                                               std::size_t alignment, std::uint64_t limit) const;
+    /// Makes the blocks that the heaps now have addressable.
+    void unpoison(std::uint64_t offset, std::size_t nbytes);
     void return_pages(const heap::released_block &block) const;
     void extend_core_dump();
 
@@ -123,6 +128,7 @@ private:
     heap symmetric_;
     heap private_;
     heap internal_;
+    shadow shadow_;
     std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< key: offset of this rank's block
     std::size_t core_bytes_left_;                           ///< left for core files
     std::uint64_t core_front_ = 0;      ///< symmetric heap's extent in core files
