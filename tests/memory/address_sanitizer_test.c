@@ -73,7 +73,7 @@ static void check_use(void) {
     *signal = 0;
     ompx_barrier(OMPX_GROUP_WORLD);
     CHECK(ompx_put_signal(right, block, from, sizeof(from), signal, 1, OMPX_SIGNAL_SET) == 0);
-    CHECK(ompx_signal_wait_until(signal, OMPX_CMP_EQ, 1) == 0);
+    CHECK(ompx_signal_wait(signal, OMPX_CMP_EQ, 1) == 0);
     CHECK(block[0] == 'a' + (me + ranks - 1) % ranks && block[76] == block[0]);
     CHECK(ompx_get(from, right, block, sizeof(from)) == 0 && from[76] == 'a' + me);
     ompx_barrier(OMPX_GROUP_WORLD);
