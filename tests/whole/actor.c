@@ -192,6 +192,15 @@ static void talk_late(void) {
     CHECK(sum == ranks * (ranks + 1) / 2);
 }
 
+/* Rank 0 has a use of its own for SIGUSR1. */
+static void handle_signal_and_talk(void) {
+    if (me == 0) {
+        signal(SIGUSR1, count_signal);
+    }
+    talk_late();
+    printf("rank %d got %d\n", me, (int)num_signals);
+}
+
 static void two_reductions(void) {
     static double values[12500]; /* 100000 bytes */
     CHECK(ompx_allreduce(local, local, 1, OMPX_INT64, OMPX_SUM, NULL) == 0);
@@ -429,6 +438,7 @@ static struct behaviour {
                         {"resident", resident, 0},
                         {"nothing", nothing, 0},
                         {"talk_late", talk_late, 0},
+                        {"handle_signal_and_talk", handle_signal_and_talk, 0},
                         {"two_reductions", two_reductions, 0},
                         {"count_transfers", count_transfers, 0},
                         {"put_and_compute", put_and_compute, 0},
