@@ -27,7 +27,7 @@
 /** Handle of a transfer or collective in flight. NULL: complete. */
 typedef struct ompx_event *ompx_event_t;
 
-/** A set of transfers that are completed apart from all others (ompx_context_create). */
+/** A set of operations that are completed apart from all others (ompx_context_create). */
 typedef struct ompx_context *ompx_context_t;
 
 /**
