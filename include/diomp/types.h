@@ -196,10 +196,10 @@ typedef struct ompx_double_int64_t {
  * and payload, so the bits of the result depend neither on the order of the operands nor on where
  * they are combined (ranks, devices, atomics). A single operand is copied unchanged.
  *
- * OMPX_MINLOC and OMPX_MAXLOC combine pairs of a value and an index, in collectives on host memory.
- * The value is that of OMPX_MIN or OMPX_MAX, the index the lowest of those operands that have this
- * value: -0 and 0 are different values, all NaNs the same one. As MPI_MINLOC and MPI_MAXLOC (MPI
- * 4.0, 6.9.4), which leave NaNs undefined.
+ * OMPX_MINLOC and OMPX_MAXLOC combine pairs of a value and an index, in collectives. The value is
+ * that of OMPX_MIN or OMPX_MAX, the index the lowest of those operands that have this value: -0
+ * and 0 are different values, all NaNs the same one. As MPI_MINLOC and MPI_MAXLOC (MPI 4.0, 6.9.4),
+ * which leave NaNs undefined.
  *
  * A reduction gives all members the same bits, except in the padding of long double and of pairs.
  * The bits of
