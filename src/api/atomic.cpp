@@ -47,7 +47,7 @@ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
         "ompx_atomic_fetch", DIOMP_SITE, [&] { return describe_fetch(rank, target, type, op); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().fetch(world_rank{rank}, target, operand, result,
                                                        type, op);
         });
@@ -59,7 +59,7 @@ int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, void *resu
         "ompx_atomic_fetch_nb", DIOMP_SITE, [&] { return describe_fetch(rank, target, type, op); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().start_fetch(world_rank{rank}, target, operand,
                                                              result, type, op, event);
         });
@@ -76,7 +76,7 @@ int ompx_context_atomic_fetch_nb(ompx_context_t context, int rank, void *target,
         },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return api::start_in(running, context, [&](ompx_event_t *event) {
                 return running.transfers().atomics().start_fetch(world_rank{rank}, target, operand,
                                                                  result, type, op, event);
@@ -90,7 +90,7 @@ int ompx_atomic_compare_swap(int rank, void *target, const void *expected, const
         "ompx_atomic_compare_swap", DIOMP_SITE, [&] { return describe_atomic(rank, target, type); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
                                                               desired, result, type);
         });
@@ -103,7 +103,7 @@ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected, co
         [&] { return describe_atomic(rank, target, type); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().start_compare_swap(
                 world_rank{rank}, target, expected, desired, result, type, event);
         });
@@ -120,7 +120,7 @@ int ompx_context_atomic_compare_swap_nb(ompx_context_t context, int rank, void *
         },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return api::start_in(running, context, [&](ompx_event_t *event) {
                 return running.transfers().atomics().start_compare_swap(
                     world_rank{rank}, target, expected, desired, result, type, event);

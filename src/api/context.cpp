@@ -23,7 +23,7 @@ status start(runtime::runtime &running, api::call_stats &stats, ompx_context_t c
     auto taken = running.transfers().nonblocking().start_in(*context, dir, world_rank{rank}, remote,
                                                             local, nbytes);
     DIOMP_TRY(taken);
-    stats = {rma::name(taken.value()), nbytes};
+    stats = {rma::name(taken.value()), nbytes, rank};
     return {};
 }
 

@@ -57,7 +57,7 @@ int put_bytes(const char *function, const void *site, int rank, void *dst, const
             DIOMP_TRY(check_put(running, rank, dst, src, nbytes, change));
             auto moved = move(running.transfers().signals());
             DIOMP_TRY(moved);
-            stats = {rma::name(moved.value()), nbytes + sizeof(*change.signal)};
+            stats = {rma::name(moved.value()), nbytes + sizeof(*change.signal), rank};
             return {};
         });
 }
@@ -78,7 +78,7 @@ int put_box(const char *function, const void *site, int rank, void *dst, const v
             auto moved = move(running.transfers().signals(), walk.value());
             DIOMP_TRY(moved);
             stats = {rma::name(moved.value()),
-                     api::box_bytes(shape.value()) + sizeof(*change.signal)};
+                     api::box_bytes(shape.value()) + sizeof(*change.signal), rank};
             return {};
         });
 }
@@ -121,7 +121,7 @@ int ompx_context_put_signal_nb(ompx_context_t context, int rank, void *dst, cons
                 auto moved = running.transfers().signals().start_put(world_rank{rank}, dst, src,
                                                                      nbytes, change, event);
                 DIOMP_TRY(moved);
-                stats = {rma::name(moved.value()), nbytes + sizeof(*signal)};
+                stats = {rma::name(moved.value()), nbytes + sizeof(*signal), rank};
                 return {};
             });
         });

@@ -199,7 +199,8 @@ void observe(runtime::runtime &running, const char *function, const call_stats &
                                ompx_fortran_site != nullptr ? ompx_fortran_site : site);
     }
     if (running.tracer().enabled()) {
-        running.tracer().slice(function, stats.path, stats.nbytes, begin, end);
+        running.tracer().slice({function, stats.path, stats.nbytes, stats.peer, stats.group}, begin,
+                               end);
     }
 }
 

@@ -42,10 +42,10 @@ std::string describe_get(const void *dst, int rank, const void *src, std::size_t
 }
 
 template <typename Move>
-status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) {
+status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Move &&move) {
     auto moved = move();
     DIOMP_TRY(moved);
-    stats = {rma::name(moved.value()), nbytes};
+    stats = {rma::name(moved.value()), nbytes, rank};
     return {};
 }
 
@@ -58,7 +58,7 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_put_addressable(running, dst, src, nbytes);
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().put(world_rank{rank}, dst, src, nbytes);
             });
         });
@@ -71,7 +71,7 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_get_addressable(running, dst, src, nbytes);
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().get(world_rank{rank}, src, dst, nbytes);
             });
         });
@@ -108,7 +108,7 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_put_addressable(running, dst, src, nbytes);
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().start_put(world_rank{rank}, dst, src,
                                                                    nbytes, event);
             });
@@ -122,7 +122,7 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_get_addressable(running, dst, src, nbytes);
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().start_get(world_rank{rank}, src, dst,
                                                                    nbytes, event);
             });
@@ -172,7 +172,7 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_put_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().put_then(
                     world_rank{rank}, dst, src, nbytes,
                     api::fulfil_later("ompx_put_detach", event));
@@ -188,7 +188,7 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
             api::check_get_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().get_then(
                     world_rank{rank}, src, dst, nbytes,
                     api::fulfil_later("ompx_get_detach", event));
@@ -207,7 +207,7 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
             auto shape = api::make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
                                         dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
-            return record_transfer(stats, api::box_bytes(shape.value()), [&] {
+            return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().put(world_rank{rank}, dst, src, shape.value());
             });
         });
@@ -224,7 +224,7 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
             auto shape = api::make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
                                         src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
-            return record_transfer(stats, api::box_bytes(shape.value()), [&] {
+            return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().get(world_rank{rank}, src, dst, shape.value());
             });
         });

@@ -223,6 +223,25 @@ static void put_and_compute(void) {
     CHECK(ompx_fence() == 0);
 }
 
+/* A put by a thread of its own, then calls of the world and of the even or odd ranks. */
+static void *put_in_thread(void *name) {
+    pthread_setname_np(pthread_self(), name);
+    CHECK(ompx_put((me + 1) % ranks, memory, local, 8) == 0);
+    CHECK(ompx_fence_rank((me + 1) % ranks) == 0);
+    return NULL;
+}
+static void trace_groups(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, put_in_thread, "putter") == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(ompx_sync(ompx_group_world) == 0);
+    ompx_group_t half;
+    int64_t value = me;
+    CHECK(ompx_group_split(ompx_group_world, me % 2, 0, &half) == 0);
+    CHECK(ompx_allreduce(&value, &value, 1, OMPX_INT64, OMPX_SUM, half) == 0);
+    CHECK(ompx_group_free(&half) == 0);
+}
+
 /* 5 puts to each rank by the own address of an asymmetric part. */
 static void count_pointers(void) {
     char *part = ompx_alloc((size_t)(me + 1) * 64, 0, OMPX_MEM_ASYMMETRIC);
@@ -442,6 +461,7 @@ static struct behaviour {
                         {"two_reductions", two_reductions, 0},
                         {"count_transfers", count_transfers, 0},
                         {"put_and_compute", put_and_compute, 0},
+                        {"trace_groups", trace_groups, 0},
                         {"count_pointers", count_pointers, 0},
                         {"out_of_memory", out_of_memory, 1},
                         {"where", where, 0},
