@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/settings.h"
+#include "stacks/call_sites.h"
 
 #include <chrono>
 #include <cstddef>
@@ -11,6 +12,8 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace diomp::runtime {
 
@@ -21,8 +24,8 @@ public:
 
     [[nodiscard]] bool enabled() const { return mode_ != stats_mode::off; }
 
-    /// One finished call. `function` and `path` are string literals; `path` may be "". `site` is
-    /// the return address.
+    /// One finished call, which the calling thread is still in. `function` and `path` are string
+    /// literals; `path` may be "". `site` is the return address.
     void record(const char *function, const char *path, std::size_t nbytes,
                 std::chrono::nanoseconds time, const void *site);
 
@@ -53,7 +56,12 @@ private:
     };
 
     stats_mode mode_;
-    mutable std::mutex mutex_;
+    /// The places of call sites and, as text, their functions and lines.
+    [[nodiscard]] static std::map<const void *, std::string>
+    describe_sites(const std::vector<std::pair<key, totals>> &rows);
+
+    mutable std::mutex mutex_; ///< leaf lock over the rest
+    stacks::call_site_finder sites_;
     std::map<key, totals> totals_;
 };
 
