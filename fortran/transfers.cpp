@@ -337,10 +337,10 @@ int diomp_fortran_context_compare_swap_nb(ompx_context_t context, int rank, CFI_
     array const result(old);
     int const status = check_scalars("ompx_context_atomic_compare_swap_nb", rank,
                                      {target, expected, desired, result});
-    return status != OMPX_SUCCESS ? status
-                                  : ompx_context_atomic_compare_swap_nb(
-                                        context, rank, target.data(), expected.data(),
-                                        desired.data(), result.data(), target.type());
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_context_atomic_compare_swap_nb(context, rank, target.data(), expected.data(),
+                                                     desired.data(), result.data(), target.type());
 }
 
 int diomp_fortran_unregister(CFI_cdesc_t *range) {

@@ -58,10 +58,9 @@ public:
         if (signal.rank() != to.rank()) {
             detail::fail(OMPX_ERR_RANK, "put_signal_nb: data and signal belong to different ranks");
         }
-        detail::check(ompx_context_put_signal_nb(handle_, to.rank(), to.address(),
-                                                 std::ranges::data(values),
-                                                 std::ranges::size(values) * sizeof(T),
-                                                 signal.address(), value, how));
+        detail::check(ompx_context_put_signal_nb(
+            handle_, to.rank(), to.address(), std::ranges::data(values),
+            std::ranges::size(values) * sizeof(T), signal.address(), value, how));
     }
     /// `before` receives the old value and must not be used until fence() returns.
     template <atomic_type T>
@@ -79,8 +78,7 @@ public:
     void compare_exchange_nb(global_ptr<T> where, std::type_identity_t<T> expected,
                              std::type_identity_t<T> desired, T &before) {
         detail::check(ompx_context_atomic_compare_swap_nb(handle_, where.rank(), where.address(),
-                                                          &expected, &desired, &before,
-                                                          type_v<T>));
+                                                          &expected, &desired, &before, type_v<T>));
     }
     /// Blocks until the context's operations are complete.
     void fence() { detail::check(ompx_context_fence(handle_)); }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 /**
  * @file diomp/lock.h
- * Locks at an address in memory that all ranks have. Part of diomp.h, which holds the conventions; include
- * diomp.h.
+ * Locks at an address in memory that all ranks have. Part of diomp.h, which holds the conventions;
+ * include diomp.h.
  */
 #ifndef DIOMP_LOCK_H
 #define DIOMP_LOCK_H

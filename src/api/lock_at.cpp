@@ -57,12 +57,9 @@ sync::queue_lock make_lock(runtime::runtime &running, ompx_lock_t *lock, const l
     auto const number = place.offset / sizeof(*lock);
     world_rank const home{static_cast<int>(number % static_cast<unsigned>(running.job().size))};
     bool const by_store = running.transfers().all_direct() && !place.is_registered;
-    return {running.connection().engine(),
-            running.transfers(),
-            running.job().rank,
-            home,
-            lock,
-            by_store ? how::store : how::message};
+    return {
+        running.connection().engine(),       running.transfers(), running.job().rank, home, lock,
+        by_store ? how::store : how::message};
 }
 
 std::string describe(const ompx_lock_t *lock) { return fmt::format("lock={}", fmt::ptr(lock)); }

@@ -226,8 +226,7 @@ void print_table(const std::string &text, std::string path, int rank) {
 }
 
 void refresh_fast_view(runtime::runtime &running) {
-    bool const plain = !running.observes() &&
-                       running.values().memory.check == check_level::none &&
+    bool const plain = !running.observes() && running.values().memory.check == check_level::none &&
                        !has_address_sanitizer();
     g_fast.is_plain.store(plain, std::memory_order_relaxed);
     g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,

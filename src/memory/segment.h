@@ -5,8 +5,8 @@
 #pragma once
 
 #include "diomp/types.h"
-#include "memory/internal/shadow.h"
 #include "memory/heap.h"
+#include "memory/internal/shadow.h"
 #include "memory/layout.h"
 #include "transport/arena.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The object behind an ompx_context_t: implicit operations that are completed apart from all others.
+// The object behind an ompx_context_t: implicit operations that are completed apart from all
+// others.
 #pragma once
 
 #include "base/ids.h"

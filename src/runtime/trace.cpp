@@ -176,7 +176,8 @@ status trace::write(const launch::job_info &job) {
         R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})", rank,
         rank, job.host));
     file.value().write(fmt::format(
-        ",\n" R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
+        ",\n"
+        R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
         rank));
     file.value().write(thread_names(rank));
     std::uint64_t num_flights = 0;

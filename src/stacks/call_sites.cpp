@@ -96,8 +96,8 @@ const void *call_site_finder::in_program(const void *site) {
 
 std::string choose_line(const std::vector<std::string> &frames) {
     for (std::string const &each : frames) {
-        bool const is_known = !each.starts_with("??") && !each.ends_with(":?") &&
-                              !each.ends_with(":0");
+        bool const is_known =
+            !each.starts_with("??") && !each.ends_with(":?") && !each.ends_with(":0");
         if (is_known && !is_interface_file(each)) {
             std::size_t const name = each.rfind('/');
             std::size_t const note = each.find(" (discriminator");
@@ -121,8 +121,13 @@ source_lines::source_lines(const std::vector<symbols::place> &places) {
 void source_lines::read(const std::string &path, const std::vector<std::uint64_t> &offsets) {
     // Both print, for each address, its number and a line per inlined call.
     std::vector<std::string> words{"addr2line", "-a", "-i", "-e", path};
-    std::vector<std::string> others{"llvm-symbolizer", "--output-style=GNU", "--addresses",
-                                    "--inlines", "--functions=none", "-e", path};
+    std::vector<std::string> others{"llvm-symbolizer",
+                                    "--output-style=GNU",
+                                    "--addresses",
+                                    "--inlines",
+                                    "--functions=none",
+                                    "-e",
+                                    path};
     for (std::uint64_t const offset : offsets) {
         words.push_back(fmt::format("{:#x}", offset));
         others.push_back(fmt::format("{:#x}", offset));

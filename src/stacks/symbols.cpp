@@ -164,8 +164,7 @@ std::string symbols::describe(std::uintptr_t address) {
         return fmt::format("({}+{:#x})", found->path, address - found->begin); // [vdso]
     }
     std::string const name = open(where->path).name(where->offset);
-    return fmt::format("{}{}({}+{:#x})", name, name.empty() ? "" : " ", where->path,
-                       where->offset);
+    return fmt::format("{}{}({}+{:#x})", name, name.empty() ? "" : " ", where->path, where->offset);
 }
 
 } // namespace diomp::stacks

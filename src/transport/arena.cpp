@@ -118,8 +118,7 @@ result<geometry> agree_geometry(launch::launcher &launcher, const arena_options 
     auto const &job = launcher.info();
     if (job.rank == world_rank{0}) {
         geometry mine{options.base == 0 ? arena::default_base() : options.base,
-                      options.usable_bytes, options.device_bytes,
-                      options.has_redzones ? 1 : 0};
+                      options.usable_bytes, options.device_bytes, options.has_redzones ? 1 : 0};
         choose_auto_sizes(mine, options, static_cast<std::size_t>(job.size));
         mine.usable_bytes = round_up(mine.usable_bytes, page_bytes);
         if (job.size == 1) {

@@ -115,7 +115,8 @@ TEST(contexts, complete_atomics) {
         EXPECT_GE(value, 0);
         total += value;
     }
-    EXPECT_GE(total, 2 * rounds * (rounds - 1) / 2); // unordered, but each counts the fetches before
+    EXPECT_GE(total,
+              2 * rounds * (rounds - 1) / 2); // unordered, but each counts the fetches before
     EXPECT_EQ(diomp::atomic_load(sum), 3 * rounds) << "the fence completes those without result";
 
     auto const word = diomp::at(next, data.get() + 1);
@@ -194,9 +195,9 @@ TEST(contexts, misuse_of_atomics_and_signals_is_an_error) {
     EXPECT_EQ(fetch(context.handle(), 0, data.get(), OMPX_PROD), OMPX_ERR_ARG);
     EXPECT_EQ(fetch(context.handle(), 0, reinterpret_cast<char *>(data.get()) + 1, OMPX_SUM),
               OMPX_ERR_ARG);
-    EXPECT_EQ(ompx_context_atomic_compare_swap_nb(nullptr, 0, data.get(), &word, &word, &old,
-                                                  OMPX_INT64),
-              OMPX_ERR_ARG);
+    EXPECT_EQ(
+        ompx_context_atomic_compare_swap_nb(nullptr, 0, data.get(), &word, &word, &old, OMPX_INT64),
+        OMPX_ERR_ARG);
     EXPECT_EQ(ompx_context_atomic_compare_swap_nb(context.handle(), -1, data.get(), &word, &word,
                                                   &old, OMPX_INT64),
               OMPX_ERR_RANK);

@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 using bytes = std::vector<std::byte>;
 
 constexpr std::size_t reserved_bytes = std::size_t{2} << 20;
-constexpr ompx_op_t all_operators[] = {OMPX_SUM,  OMPX_PROD, OMPX_MIN,  OMPX_MAX,
-                                       OMPX_BAND, OMPX_BOR,  OMPX_BXOR, OMPX_LAND,
+constexpr ompx_op_t all_operators[] = {OMPX_SUM,  OMPX_PROD, OMPX_MIN,    OMPX_MAX,
+                                       OMPX_BAND, OMPX_BOR,  OMPX_BXOR,   OMPX_LAND,
                                        OMPX_LOR,  OMPX_AVG,  OMPX_MINLOC, OMPX_MAXLOC};
 
 /// A type of pairs: those of the value, and where the index begins and ends.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/read_file.h"
 #include "core/user_signal.h"
 
-#include "base/read_file.h"
+#include <gtest/gtest.h>
 
 #include <csignal>
-#include <gtest/gtest.h>
 #include <string>
 
 namespace diomp::run {

@@ -68,9 +68,9 @@ TEST_F(device_pairs, have_the_least_or_greatest_value_and_the_lowest_index) {
         check<ompx_2int64_t>(OMPX_2INT64, op);
         check<ompx_double_int64_t>(OMPX_DOUBLE_INT64, op);
     }
-    EXPECT_EQ(ompx_target_allreduce(buffer_.data(), buffer_.data(), all, 1, OMPX_2INT, OMPX_SUM,
-                                    group_),
-              OMPX_ERR_ARG);
+    EXPECT_EQ(
+        ompx_target_allreduce(buffer_.data(), buffer_.data(), all, 1, OMPX_2INT, OMPX_SUM, group_),
+        OMPX_ERR_ARG);
     EXPECT_EQ(ompx_target_allreduce(buffer_.data(), buffer_.data(), all, 1, OMPX_INT32, OMPX_MINLOC,
                                     group_),
               OMPX_ERR_ARG);

@@ -237,8 +237,7 @@ TEST_P(lock_at, as_standard_mutexes) {
     ompx_barrier();
 }
 
-INSTANTIATE_TEST_SUITE_P(memory, lock_at, testing::Bool(), [](const auto &kind) {
-    return kind.param ? "static_data" : "symmetric";
-});
+INSTANTIATE_TEST_SUITE_P(memory, lock_at, testing::Bool(),
+                         [](const auto &kind) { return kind.param ? "static_data" : "symmetric"; });
 
 } // namespace

@@ -2,7 +2,6 @@
 // Calls of the C++ interface whose places call_sites.py looks for in the statistics: those of the
 // program, not those in DiOMP's headers.
 #include <diomp.hpp>
-
 #include <vector>
 
 [[gnu::noinline]] static void heavy(double *a) {

@@ -177,7 +177,8 @@ finding check_compiler() {
 } // namespace
 
 std::vector<finding> examine_installation() {
-    return {library(), check_launcher(), check_openmp(), check_compiler(), check_emulator(), check_job()};
+    return {library(),        check_launcher(), check_openmp(),
+            check_compiler(), check_emulator(), check_job()};
 }
 
 int run_probe_rank() {

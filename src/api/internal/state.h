@@ -153,7 +153,7 @@ inline status check_transfer(runtime::runtime &running, int rank, const void *ds
 struct call_stats {
     const char *path = "";
     std::size_t nbytes = 0;
-    int peer = runtime::trace::no_peer;                   ///< world rank
+    int peer = runtime::trace::no_peer;             ///< world rank
     std::uint64_t group = runtime::trace::no_group; ///< its id
 };
 

@@ -201,9 +201,9 @@ struct bxor : any_operator {
 template <typename T>
 DIOMP_INLINE bool is_chosen(T value, T chosen) {
     if constexpr (T(0.5F) != T(0)) {
-        return chosen != chosen ? value != value
-                                : value == chosen &&
-                                      __builtin_signbit(value) == __builtin_signbit(chosen);
+        return chosen != chosen
+                   ? value != value
+                   : value == chosen && __builtin_signbit(value) == __builtin_signbit(chosen);
     } else {
         return value == chosen;
     }

@@ -42,8 +42,8 @@ namespace {
 
 constexpr int count = 100;
 struct alignas(alignof(std::max_align_t)) slot {
-    unsigned char bytes[sizeof(right_triangle) > sizeof(square) ? sizeof(right_triangle)
-                                                                : sizeof(square)];
+    unsigned char
+        bytes[sizeof(right_triangle) > sizeof(square) ? sizeof(right_triangle) : sizeof(square)];
 };
 
 double expected() {

@@ -29,9 +29,9 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
     DIOMP_TRY(stacks);
     DIOMP_TRY(local::send_first(ours.get(), local::encode_rank_info(setup_packet), liveness_fd,
                                 stacks.value().reading.get()));
-    std::unique_ptr<rank_link> link(new rank_link(
-        loop, events, exchange, static_cast<int>(setup_packet.rank), std::move(ours),
-        std::move(stacks.value().writing)));
+    std::unique_ptr<rank_link> link(
+        new rank_link(loop, events, exchange, static_cast<int>(setup_packet.rank), std::move(ours),
+                      std::move(stacks.value().writing)));
     auto *const self = link.get();
     auto token = loop.add(self->socket_.get(), EPOLLIN, [self](std::uint32_t ready) {
         if ((ready & EPOLLOUT) != 0) {
