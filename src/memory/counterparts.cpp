@@ -36,14 +36,15 @@ counterpart_table::find_range(std::uint64_t address) const {
     return address - found->first <= found->second.nbytes ? found : ranges_.end();
 }
 
-std::optional<counterpart_table::place> counterpart_table::place_of(std::uint64_t address) const {
+std::optional<counterpart_table::shared_position>
+counterpart_table::position_of(std::uint64_t address) const {
     std::shared_lock const guard(mutex_);
     auto const found = find_range(address);
     if (found == ranges_.end() || address - found->first == found->second.nbytes) {
         return std::nullopt;
     }
     std::uint64_t const inside = address - found->first;
-    return place{found->second.number, inside, found->second.nbytes - inside};
+    return shared_position{found->second.number, inside, found->second.nbytes - inside};
 }
 
 std::optional<counterpart_table::counterpart>

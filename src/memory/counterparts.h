@@ -29,14 +29,14 @@ public:
     /// The number of the range that starts at `base`.
     [[nodiscard]] std::optional<std::uint64_t> number_of(std::uint64_t base) const;
 
-    /// A place in a range, named equally on all ranks.
-    struct place {
+    /// A position in a range, named equally on all ranks.
+    struct shared_position {
         std::uint64_t number = 0; ///< of the range
         std::uint64_t offset = 0;
         std::uint64_t nbytes = 0; ///< up to the end of the range
     };
     /// nullopt if the own address is in no range.
-    [[nodiscard]] std::optional<place> place_of(std::uint64_t address) const;
+    [[nodiscard]] std::optional<shared_position> position_of(std::uint64_t address) const;
 
     /// A location at `peer`, in its address space, and the bytes up to the end of its range.
     struct counterpart {

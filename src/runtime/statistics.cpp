@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/internal/statistics.h"
 
+#include "stacks/call_sites.h"
 #include "stacks/symbols.h"
 
 #include <fmt/core.h>
@@ -10,13 +11,20 @@
 
 namespace diomp::runtime {
 
+statistics::statistics(stats_mode mode)
+    : mode_(mode),
+      sites_(mode == stats_mode::callsites ? std::make_unique<stacks::call_site_finder>()
+                                           : nullptr) {}
+
+statistics::~statistics() = default;
+
 void statistics::record(const char *function, const char *path, std::size_t nbytes,
                         std::chrono::nanoseconds time, const void *site) {
     auto const nanoseconds = static_cast<std::uint64_t>(time.count());
     std::lock_guard const guard(mutex_);
-    const void *const place =
-        mode_ == stats_mode::callsites && site != nullptr ? sites_.in_program(site) : nullptr;
-    totals &entry = totals_[{function, path, place}];
+    const void *const call_site =
+        sites_ != nullptr && site != nullptr ? sites_->in_program(site) : nullptr;
+    totals &entry = totals_[{function, path, call_site}];
     ++entry.calls;
     entry.nbytes += nbytes;
     entry.nanoseconds += nanoseconds;
@@ -38,7 +46,7 @@ std::map<const void *, std::string>
 statistics::describe_sites(const std::vector<std::pair<key, totals>> &rows) {
     stacks::symbols names;
     std::map<const void *, std::string> made;
-    std::vector<std::pair<const void *, stacks::symbols::place>> places;
+    std::vector<std::pair<const void *, stacks::symbols::code_address>> addresses;
     for (auto const &[which, sum] : rows) {
         if (which.site == nullptr || made.contains(which.site)) {
             continue;
@@ -47,15 +55,15 @@ statistics::describe_sites(const std::vector<std::pair<key, totals>> &rows) {
         auto const call = reinterpret_cast<std::uintptr_t>(which.site) - 1;
         made[which.site] = names.describe(call);
         if (auto const where = names.locate(call)) {
-            places.emplace_back(which.site, *where);
+            addresses.emplace_back(which.site, *where);
         }
     }
-    std::vector<stacks::symbols::place> wanted;
-    for (auto const &[site, where] : places) {
+    std::vector<stacks::symbols::code_address> wanted;
+    for (auto const &[site, where] : addresses) {
         wanted.push_back(where);
     }
     stacks::source_lines const lines(wanted);
-    for (auto const &[site, where] : places) {
+    for (auto const &[site, where] : addresses) {
         if (std::string const line = lines.line_of(where); !line.empty()) {
             made[site] += " " + line;
         }

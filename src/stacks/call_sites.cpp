@@ -108,9 +108,9 @@ std::string choose_line(const std::vector<std::string> &frames) {
     return "";
 }
 
-source_lines::source_lines(const std::vector<symbols::place> &places) {
+source_lines::source_lines(const std::vector<symbols::code_address> &addresses) {
     std::map<std::string, std::vector<std::uint64_t>> by_file;
-    for (symbols::place const &each : places) {
+    for (symbols::code_address const &each : addresses) {
         by_file[each.path].push_back(each.offset);
     }
     for (auto const &[path, offsets] : by_file) {
@@ -156,7 +156,7 @@ void source_lines::read(const std::string &path, const std::vector<std::uint64_t
     take();
 }
 
-std::string source_lines::line_of(const symbols::place &where) const {
+std::string source_lines::line_of(const symbols::code_address &where) const {
     auto const found = lines_.find(where);
     return found == lines_.end() ? "" : found->second;
 }

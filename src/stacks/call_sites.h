@@ -30,18 +30,18 @@ private:
 class source_lines {
 public:
     /// One run of the tool per file.
-    explicit source_lines(const std::vector<symbols::place> &places);
+    explicit source_lines(const std::vector<symbols::code_address> &addresses);
     /// "app.c:17"; "" if unknown. Of code that was inlined, the innermost line that is not in the
     /// C++ interface.
-    [[nodiscard]] std::string line_of(const symbols::place &where) const;
+    [[nodiscard]] std::string line_of(const symbols::code_address &where) const;
 
 private:
     void read(const std::string &path, const std::vector<std::uint64_t> &offsets);
 
-    std::map<symbols::place, std::string> lines_;
+    std::map<symbols::code_address, std::string> lines_;
 };
 
-/// The line of a place from the tool's lines "FILE:LINE", innermost first; "" if unknown.
+/// The line of a position from the tool's lines "FILE:LINE", innermost first; "" if unknown.
 [[nodiscard]] std::string choose_line(const std::vector<std::string> &frames);
 
 } // namespace diomp::stacks

@@ -151,10 +151,10 @@ void stack_reporter::serve() {
                 return;
             }
         }
-    } while (ready[1].revents == 0 && answer());
+    } while (ready[1].revents == 0 && reply());
 }
 
-bool stack_reporter::answer() {
+bool stack_reporter::reply() {
     char request = 0;
     ssize_t const size = ::read(launcher_.stacks_fd(), &request, 1);
     if (size > 0) {

@@ -14,7 +14,7 @@ namespace diomp::stacks {
 /// Prints the call stacks of all threads of the program as one block of text on standard error.
 /// Any thread.
 void print_stacks(const launch::job_info &job) noexcept;
-/// The same before the end of the job, once per process: later calls do nothing.
+/// print_stacks() before the end of the job, once per process: later calls do nothing.
 void print_last_stacks(const launch::job_info &job) noexcept;
 
 /// Gives up after a timeout: the launcher requests the stacks of all ranks and ends the job. A
@@ -36,7 +36,7 @@ private:
         : launcher_(launcher), stop_fd_(stop_fd) {}
     void serve();
     /// Prints the stacks if a byte or the end of file requests them. False: it was the end.
-    bool answer();
+    bool reply();
 
     launch::launcher &launcher_;
     int stop_fd_; ///< an eventfd

@@ -139,13 +139,13 @@ symbols::file &symbols::open(const std::string &path) {
     return *mapped;
 }
 
-std::optional<symbols::place> symbols::locate(std::uintptr_t address) {
+std::optional<symbols::code_address> symbols::locate(std::uintptr_t address) {
     const mapping *const found = find(address);
     if (found == nullptr || found->path.front() != '/') {
         return std::nullopt;
     }
-    return place{found->path,
-                 open(found->path).link_address(address - found->begin + found->offset)};
+    return code_address{found->path,
+                        open(found->path).link_address(address - found->begin + found->offset)};
 }
 
 std::string symbols::mangled_name(std::uintptr_t address) {

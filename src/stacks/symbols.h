@@ -26,13 +26,13 @@ public:
     std::string describe(std::uintptr_t address);
 
     /// A file and the address in it as the linker has assigned it, the argument of addr2line -e.
-    struct place {
+    struct code_address {
         std::string path;
         std::uint64_t offset = 0;
-        auto operator<=>(const place &) const = default;
+        auto operator<=>(const code_address &) const = default;
     };
     /// nullopt for code outside of files.
-    std::optional<place> locate(std::uintptr_t address);
+    std::optional<code_address> locate(std::uintptr_t address);
     /// The function's name as the linker knows it; "" if there is none.
     std::string mangled_name(std::uintptr_t address);
 

@@ -4,23 +4,30 @@
 #pragma once
 
 #include "config/settings.h"
-#include "stacks/call_sites.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace diomp::stacks {
+class call_site_finder;
+}
 
 namespace diomp::runtime {
 
 /// Any thread. Costs nothing when off: callers check enabled() first.
 class statistics {
 public:
-    explicit statistics(stats_mode mode) : mode_(mode) {}
+    explicit statistics(stats_mode mode);
+    ~statistics();
+    statistics(const statistics &) = delete;
+    statistics &operator=(const statistics &) = delete;
 
     [[nodiscard]] bool enabled() const { return mode_ != stats_mode::off; }
 
@@ -60,8 +67,8 @@ private:
     [[nodiscard]] static std::map<const void *, std::string>
     describe_sites(const std::vector<std::pair<key, totals>> &rows);
 
-    mutable std::mutex mutex_; ///< leaf lock over the rest
-    stacks::call_site_finder sites_;
+    mutable std::mutex mutex_;                        ///< leaf lock over the rest
+    std::unique_ptr<stacks::call_site_finder> sites_; ///< null unless the mode is callsites
     std::map<key, totals> totals_;
 };
 

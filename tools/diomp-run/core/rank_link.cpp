@@ -54,7 +54,7 @@ void rank_link::close() {
 
 void rank_link::on_end() {
     close();
-    if (has_joined_) {
+    if (has_joined()) {
         events_.on_closed(rank_);
     }
 }
@@ -86,7 +86,6 @@ void rank_link::dispatch(std::string_view bytes) {
     auto const type = packet.type<local::packet_type>();
     switch (type) {
     case local::packet_type::hello:
-        has_joined_ = true;
         joined_pid_ = static_cast<pid_t>(packet.number<std::uint32_t>());
         events_.on_hello(rank_, joined_pid_);
         return;
@@ -130,7 +129,7 @@ void rank_link::dispatch(std::string_view bytes) {
         can_show_stacks_ = true;
         return;
     case local::packet_type::stacks_shown:
-        ++num_shown_;
+        --stacks_owed_;
         events_.on_stacks_shown(rank_);
         return;
     default:
@@ -140,9 +139,9 @@ void rank_link::dispatch(std::string_view bytes) {
 }
 
 void rank_link::request_stacks() {
-    bool const is_printing = num_requested_ > num_shown_;
+    bool const is_printing = stacks_owed_ > 0;
     if (!is_printing && stacks_request_ && ::write(stacks_request_.get(), "", 1) == 1) {
-        ++num_requested_;
+        ++stacks_owed_;
     }
 }
 

@@ -66,13 +66,13 @@ public:
     /// Asks for the stacks before the end of the job.
     void request_last_stacks() { stacks_request_.reset(); }
 
-    [[nodiscard]] bool has_joined() const { return has_joined_; }
+    [[nodiscard]] bool has_joined() const { return joined_pid_ >= 0; }
     /// The process that has joined, as it numbers itself; -1 before.
     [[nodiscard]] pid_t joined_pid() const { return joined_pid_; }
     /// Returns whether the rank can print its stacks on request and has not finalized.
     [[nodiscard]] bool can_show_stacks() const { return can_show_stacks_; }
     /// Returns whether it has answered request_last_stacks().
-    [[nodiscard]] bool has_shown_last_stacks() const { return num_shown_ > num_requested_; }
+    [[nodiscard]] bool has_shown_last_stacks() const { return stacks_owed_ < 0; }
 
 private:
     rank_link(event_loop &loop, link_events &events, exchange_events &exchange, int rank,
@@ -93,11 +93,9 @@ private:
     unique_fd stacks_request_; ///< a byte, or the end of file, requests stacks
     event_loop::token token_ = event_loop::token::none;
     std::deque<shared_packet> queue_;
-    bool has_joined_ = false;
     bool can_show_stacks_ = false;
     pid_t joined_pid_ = -1;
-    std::size_t num_requested_ = 0; ///< by request_stacks()
-    std::size_t num_shown_ = 0;
+    int stacks_owed_ = 0; ///< requested by request_stacks(), less those that were shown
 };
 
 /// What a node keeps about one rank.
