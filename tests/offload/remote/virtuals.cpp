@@ -41,7 +41,7 @@ private:
 namespace {
 
 constexpr int count = 100;
-struct alignas(alignof(std::max_align_t)) slot {
+struct alignas(16) slot {
     unsigned char
         bytes[sizeof(right_triangle) > sizeof(square) ? sizeof(right_triangle) : sizeof(square)];
 };
@@ -77,16 +77,17 @@ double sum_of_created_in_region(int device) {
 }
 
 double area_of_created_on_host(int device) {
-    square made(3);
-    shape *const object = &made;
+    slot memory;
+    square *const made = new (&memory) square(3);
     double area = 0;
-#pragma omp target map(to : made) map(from : area) device(device)
+#pragma omp target map(to : memory) map(from : area) device(device)
     {
-        const shape *here = &made; // the compiler must not know the class
+        const shape *here = reinterpret_cast<const shape *>(&memory);
+        // The compiler must not know the class.
         asm volatile("" : "+r"(here));
         area = here->area();
     }
-    return object->area() == area ? area : -1;
+    return made->area() == area ? area : -1;
 }
 
 } // namespace
