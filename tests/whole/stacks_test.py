@@ -181,8 +181,8 @@ class stacks_test(jobs.jobs):
         os.chmod(shell, stat.S_IRWXU)
         with open(self.errors, "w") as errors:
             process = subprocess.Popen(
-                [jobs.RUN, *(options or ("-n", str(RANKS), "--bind-to", "none")), "--rsh", shell, "--", jobs.ACTOR, behaviour],
-                env={**self.environment, "TEST_GO": self.go, **settings}, text=True, stdin=subprocess.DEVNULL,
+                [jobs.RUN, *(options or ("-n", str(RANKS), "--bind-to", "none")), "--", jobs.ACTOR, behaviour],
+                env={**self.environment, "TEST_GO": self.go, "DIOMP_RSH": shell, **settings}, text=True, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=errors)
         self.started.append(process)
         for _ in range(RANKS):
