@@ -75,9 +75,11 @@ static void check_use(void) {
     CHECK(ompx_put_signal(right, block, from, sizeof(from), signal, 1, OMPX_SIGNAL_SET) == 0);
     CHECK(ompx_signal_wait(signal, OMPX_CMP_EQ, 1) == 0);
     CHECK(block[0] == 'a' + (me + ranks - 1) % ranks && block[76] == block[0]);
+    CHECK(ompx_fence() == 0);
     CHECK(ompx_get(from, right, block, sizeof(from)) == 0 && from[76] == 'a' + me);
     ompx_barrier();
     CHECK(ompx_bcast(block, 77, ompx_group_world) == 0);
+    ompx_barrier();
     char *const theirs = ompx_remote_ptr(block, right);
     CHECK(theirs == NULL || theirs[76] == 'a' + ranks - 1);
     ompx_free(signal);
