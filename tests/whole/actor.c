@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,7 +226,7 @@ static void put_and_compute(void) {
 
 /* A put by a thread of its own, then calls of the world and of the even or odd ranks. */
 static void *put_in_thread(void *name) {
-    pthread_setname_np(pthread_self(), name);
+    CHECK(prctl(PR_SET_NAME, name) == 0);
     CHECK(ompx_put((me + 1) % ranks, memory, local, 8) == 0);
     CHECK(ompx_fence_rank((me + 1) % ranks) == 0);
     return NULL;

@@ -27,6 +27,7 @@ result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_even
     rank_end = unique_fd(ends[1]);
     auto stacks = open_pipe();
     DIOMP_TRY(stacks);
+    DIOMP_TRY(stop_blocking(stacks.value().writing));
     DIOMP_TRY(local::send_first(ours.get(), local::encode_rank_info(setup_packet), liveness_fd,
                                 stacks.value().reading.get()));
     std::unique_ptr<rank_link> link(
@@ -139,8 +140,7 @@ void rank_link::dispatch(std::string_view bytes) {
 }
 
 void rank_link::request_stacks() {
-    bool const is_printing = stacks_owed_ > 0;
-    if (!is_printing && stacks_request_ && ::write(stacks_request_.get(), "", 1) == 1) {
+    if (stacks_request_ && ::write(stacks_request_.get(), "", 1) == 1) {
         ++stacks_owed_;
     }
 }

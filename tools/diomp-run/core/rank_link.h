@@ -60,8 +60,7 @@ public:
     /// Queues packets; they are sent in order. Does not block.
     void send(const std::vector<shared_packet> &packets);
 
-    /// Asks the rank to print its stacks and to go on; nothing if it is printing them. Does not
-    /// block.
+    /// Asks the rank to print its stacks and to go on. Does not block.
     void request_stacks();
     /// Asks for the stacks before the end of the job.
     void request_last_stacks() { stacks_request_.reset(); }
