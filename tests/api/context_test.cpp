@@ -103,15 +103,15 @@ TEST(contexts, complete_atomics) {
     data[0] = data[1] = 0;
     ASSERT_EQ(ompx_barrier(), 0);
     diomp::context context;
-    std::vector<std::int64_t> before(rounds, -1);
+    std::vector<std::int64_t> olds(rounds, -1);
     auto const sum = diomp::at(next, data.get());
     for (int round = 0; round < rounds; ++round) { // the only writer: values are known
-        context.fetch_nb(sum, 2, OMPX_SUM, before[static_cast<std::size_t>(round)]);
+        context.fetch_nb(sum, 2, OMPX_SUM, olds[static_cast<std::size_t>(round)]);
         context.update_nb(sum, 1, OMPX_SUM);
     }
     context.fence();
     std::int64_t total = 0;
-    for (std::int64_t const value : before) {
+    for (std::int64_t const value : olds) {
         EXPECT_GE(value, 0);
         total += value;
     }

@@ -124,7 +124,9 @@ class trace_test(jobs.jobs):
     def test_the_ranks_files_become_one(self):
         self.succeeds(2, "put_and_compute", DIOMP_TRACE=self.path("t.json"), DIOMP_NODE_SIZE="1")
         done = self.merge("t.1.json", "t.0.json")
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""), "one host has one clock")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        # A node that only seems to be another host.
+        self.assertRegex(done.stdout, r"^\S+\+1: clock moved by 0\.000 us\n$")
         events = self.events_of("all.json")
         self.assertEqual(len(events), sum(len(self.events_of(f"t.{rank}.json")) for rank in range(2)))
         self.assertEqual([event["pid"] for event in events if event["name"] == "process_name"], [0, 1])
