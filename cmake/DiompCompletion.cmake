@@ -8,7 +8,7 @@ file(READ "${completion_sources}/options.awk" DIOMP_OPTIONS_AWK)
 configure_file("${completion_sources}/diomp.bash.in" "${completion_dir}/diomp.bash" @ONLY)
 configure_file("${completion_sources}/diomp.zsh.in" "${completion_dir}/_diomp" @ONLY)
 install(FILES "${completion_dir}/_diomp" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
-foreach(tool diomp-run diomp-info diomp-bench diomp-deviced diompcc diompcxx diompfc)
+foreach(tool diomp-run diomp-info diomp-bench diomp-deviced diomp-trace diompcc diompcxx diompfc)
   configure_file("${completion_sources}/diomp.fish.in" "${completion_dir}/fish/${tool}.fish" @ONLY)
   install(FILES "${completion_dir}/fish/${tool}.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
   install(FILES "${completion_dir}/diomp.bash" RENAME "${tool}"

@@ -41,7 +41,7 @@ module diomp
     type, bind(c), public :: ompx_event_t
         integer(c_intptr_t) :: handle = 0
     end type
-    !> A set of transfers that are completed apart from all others; none by default.
+    !> A set of operations that are completed apart from all others; none by default.
     type, bind(c), public :: ompx_context_t
         integer(c_intptr_t) :: handle = 0
     end type
@@ -69,6 +69,7 @@ module diomp
     public :: ompx_alloc, ompx_realloc, ompx_free, ompx_allocate, ompx_deallocate
     public :: ompx_register, ompx_unregister, ompx_remote_ptr, ompx_register_symmetric, ompx_unregister_symmetric
     public :: ompx_context_create, ompx_context_free, ompx_context_put_nb, ompx_context_get_nb, ompx_context_fence
+    public :: ompx_context_put_signal_nb, ompx_context_atomic_fetch_nb, ompx_context_atomic_compare_swap_nb
     public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
     public :: ompx_put_signal_nb
     public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until

@@ -300,6 +300,49 @@ int diomp_fortran_context_get_nb(ompx_context_t context, CFI_cdesc_t *to, int ra
                                                         given.src().data(), given.dst().nbytes());
 }
 
+int diomp_fortran_context_put_signal_nb(ompx_context_t context, int rank, CFI_cdesc_t *to,
+                                        CFI_cdesc_t *from, uint64_t *signal, uint64_t value,
+                                        int op) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_context_put_signal_nb", rank, to, from);
+    int const status = given.require_contiguous();
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_context_put_signal_nb(context, rank, given.dst().data(), given.src().data(),
+                                            given.src().nbytes(), signal, value,
+                                            static_cast<ompx_signal_op_t>(op));
+}
+
+int diomp_fortran_context_atomic_fetch_nb(ompx_context_t context, int rank, CFI_cdesc_t *at,
+                                          CFI_cdesc_t *with, CFI_cdesc_t *old, ompx_op_t op) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const target(at);
+    array const operand(with);
+    array const result(old);
+    int const status =
+        check_scalars("ompx_context_atomic_fetch_nb", rank, {target, operand, result});
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_context_atomic_fetch_nb(context, rank, target.data(), operand.data(),
+                                              result.data(), target.type(), op);
+}
+
+int diomp_fortran_context_compare_swap_nb(ompx_context_t context, int rank, CFI_cdesc_t *at,
+                                          CFI_cdesc_t *expect, CFI_cdesc_t *wish,
+                                          CFI_cdesc_t *old) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const target(at);
+    array const expected(expect);
+    array const desired(wish);
+    array const result(old);
+    int const status = check_scalars("ompx_context_atomic_compare_swap_nb", rank,
+                                     {target, expected, desired, result});
+    return status != OMPX_SUCCESS
+               ? status
+               : ompx_context_atomic_compare_swap_nb(context, rank, target.data(), expected.data(),
+                                                     desired.data(), result.data(), target.type());
+}
+
 int diomp_fortran_unregister(CFI_cdesc_t *range) {
     caller const here(DIOMP_FORTRAN_CALLER);
     return ompx_unregister(array(range).data());

@@ -6,7 +6,7 @@
 
 A transfer is hidden while it is on its way (a flight) and its rank is inside no DiOMP call that may wait for it.
 For each rank: time with a flight under way, the part of it outside of calls, and the time inside of calls.
-With -o FILE all traces are also put into one file for Perfetto.
+diomp-trace puts them into one file for Perfetto.
 """
 import argparse
 import json
@@ -57,13 +57,11 @@ def flights_and_calls(events):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+")
-    parser.add_argument("-o", "--output", help="one file with all events")
     options = parser.parse_args()
-    everything, ranks = [], {}
+    ranks = {}
     for path in options.traces:
         with open(path, encoding="utf-8") as file:
             events = json.load(file)
-        everything += events
         for event in events:
             ranks.setdefault(event["pid"], []).append(event)
     print(f"{'rank':>5} {'in flight ms':>13} {'hidden ms':>10} {'hidden':>7} {'in calls ms':>12}")
@@ -72,9 +70,6 @@ def main():
         hidden = length(flights) - length(intersection(flights, calls))
         share = f"{hidden / length(flights):.0%}" if flights else "-"
         print(f"{rank:>5} {length(flights) / 1e3:>13.3f} {hidden / 1e3:>10.3f} {share:>7} {length(calls) / 1e3:>12.3f}")
-    if options.output:
-        with open(options.output, "w", encoding="utf-8") as file:
-            json.dump(everything, file)
     return 0
 
 

@@ -76,12 +76,12 @@ OMPX_API_ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *ex
 /* ---- Contexts ---- */
 
 /**
- * Creates a context, an empty set of transfers without events. One thread at a time may use it.
+ * Creates a context, an empty set of operations without events. One thread at a time may use it.
  * Neither ompx_fence() nor a barrier completes its transfers, so that a thread waits for its
  * own only. Not collective, does not block. Compare shmem_ctx_create (OpenSHMEM 1.5).
  */
 OMPX_API_ int ompx_context_create(ompx_context_t *context) OMPX_NOEXCEPT_;
-/** Completes the context's transfers, frees it and sets *context to NULL. Blocks. After an error
+/** Completes the context's operations, frees it and sets *context to NULL. Blocks. After an error
  * the context stays as it is. */
 OMPX_API_ int ompx_context_free(ompx_context_t *context) OMPX_NOEXCEPT_;
 /** ompx_put_nb() and ompx_get_nb() without an event, as part of the context: the local buffer must
@@ -90,7 +90,20 @@ OMPX_API_ int ompx_context_put_nb(ompx_context_t context, int rank, void *dst, c
                                   size_t nbytes) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_context_get_nb(ompx_context_t context, void *dst, int rank, const void *src,
                                   size_t nbytes) OMPX_NOEXCEPT_;
-/** Blocks until the context's transfers are complete, puts at their targets. */
+/** ompx_put_signal_nb() without an event, as part of the context: src must not be changed until
+ * ompx_context_fence() returns. */
+OMPX_API_ int ompx_context_put_signal_nb(ompx_context_t context, int rank, void *dst,
+                                         const void *src, size_t nbytes, uint64_t *signal,
+                                         uint64_t value, ompx_signal_op_t op) OMPX_NOEXCEPT_;
+/** ompx_atomic_fetch_nb() and ompx_atomic_compare_swap_nb() without an event, as part of the
+ * context: result must not be used until ompx_context_fence() returns; it may be NULL. */
+OMPX_API_ int ompx_context_atomic_fetch_nb(ompx_context_t context, int rank, void *target,
+                                           const void *operand, void *result, ompx_type_t type,
+                                           ompx_op_t op) OMPX_NOEXCEPT_;
+OMPX_API_ int ompx_context_atomic_compare_swap_nb(ompx_context_t context, int rank, void *target,
+                                                  const void *expected, const void *desired,
+                                                  void *result, ompx_type_t type) OMPX_NOEXCEPT_;
+/** Blocks until the context's operations are complete, those without a result at their targets. */
 OMPX_API_ int ompx_context_fence(ompx_context_t context) OMPX_NOEXCEPT_;
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -27,7 +27,7 @@
 /** Handle of a transfer or collective in flight. NULL: complete. */
 typedef struct ompx_event *ompx_event_t;
 
-/** A set of transfers that are completed apart from all others (ompx_context_create). */
+/** A set of operations that are completed apart from all others (ompx_context_create). */
 typedef struct ompx_context *ompx_context_t;
 
 /**
@@ -196,10 +196,15 @@ typedef struct ompx_double_int64_t {
  * and payload, so the bits of the result depend neither on the order of the operands nor on where
  * they are combined (ranks, devices, atomics). A single operand is copied unchanged.
  *
- * OMPX_MINLOC and OMPX_MAXLOC combine pairs of a value and an index, in collectives on host memory.
- * The value is that of OMPX_MIN or OMPX_MAX, the index the lowest of those operands that have this
- * value: -0 and 0 are different values, all NaNs the same one. As MPI_MINLOC and MPI_MAXLOC (MPI
- * 4.0, 6.9.4), which leave NaNs undefined.
+ * OMPX_AVG is the sum in the type of the elements, then divided by the number of members, of
+ * integers toward zero. So the sum must be a value of the type: one of integers wraps, one of
+ * OMPX_FLOAT16 becomes infinite beyond 65504. Where that may happen, average elements of a wider
+ * type.
+ *
+ * OMPX_MINLOC and OMPX_MAXLOC combine pairs of a value and an index, in collectives. The value is
+ * that of OMPX_MIN or OMPX_MAX, the index the lowest of those operands that have this value: -0
+ * and 0 are different values, all NaNs the same one. As MPI_MINLOC and MPI_MAXLOC (MPI 4.0, 6.9.4),
+ * which leave NaNs undefined.
  *
  * A reduction gives all members the same bits, except in the padding of long double and of pairs.
  * The bits of

@@ -3,8 +3,8 @@
 // all other operations, and all errors, take the slow path.
 #include "diomp/atomic.h"
 
+#include "api/internal/contexts.h"
 #include "api/internal/direct_address.h"
-#include "api/internal/state.h"
 #include "diomp/nonblocking.h"
 #include "rma/atomics.h"
 #include "rma/integer_atomics.h"
@@ -49,7 +49,7 @@ status check_compare_swap(runtime::runtime &running, int rank, const void *targe
         "ompx_atomic_fetch", site, [&] { return describe_fetch(rank, target, type, op); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().fetch(world_rank{rank}, target, operand, result,
                                                        type, op);
         });
@@ -62,7 +62,7 @@ status check_compare_swap(runtime::runtime &running, int rank, const void *targe
         "ompx_atomic_compare_swap", site, [&] { return describe_atomic(rank, target, type); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().compare_swap(world_rank{rank}, target, expected,
                                                               desired, result, type);
         });
@@ -155,9 +155,28 @@ int ompx_atomic_fetch_nb(int rank, void *target, const void *operand, void *resu
         "ompx_atomic_fetch_nb", DIOMP_SITE, [&] { return describe_fetch(rank, target, type, op); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_fetch(running, rank, target, operand, op));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().start_fetch(world_rank{rank}, target, operand,
                                                              result, type, op, event);
+        });
+}
+
+int ompx_context_atomic_fetch_nb(ompx_context_t context, int rank, void *target,
+                                 const void *operand, void *result, ompx_type_t type,
+                                 ompx_op_t op) noexcept {
+    return api::call(
+        "ompx_context_atomic_fetch_nb", DIOMP_SITE,
+        [&] {
+            return fmt::format("context={}, {}", fmt::ptr(context),
+                               describe_fetch(rank, target, type, op));
+        },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            DIOMP_TRY(check_fetch(running, rank, target, operand, op));
+            stats = {"", ompx_type_size(type), rank};
+            return api::start_in(running, context, [&](ompx_event_t *event) {
+                return running.transfers().atomics().start_fetch(world_rank{rank}, target, operand,
+                                                                 result, type, op, event);
+            });
         });
 }
 
@@ -186,9 +205,28 @@ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *expected, co
         [&] { return describe_atomic(rank, target, type); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
-            stats.nbytes = ompx_type_size(type);
+            stats = {"", ompx_type_size(type), rank};
             return running.transfers().atomics().start_compare_swap(
                 world_rank{rank}, target, expected, desired, result, type, event);
+        });
+}
+
+int ompx_context_atomic_compare_swap_nb(ompx_context_t context, int rank, void *target,
+                                        const void *expected, const void *desired, void *result,
+                                        ompx_type_t type) noexcept {
+    return api::call(
+        "ompx_context_atomic_compare_swap_nb", DIOMP_SITE,
+        [&] {
+            return fmt::format("context={}, {}", fmt::ptr(context),
+                               describe_atomic(rank, target, type));
+        },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            DIOMP_TRY(check_compare_swap(running, rank, target, expected, desired));
+            stats = {"", ompx_type_size(type), rank};
+            return api::start_in(running, context, [&](ompx_event_t *event) {
+                return running.transfers().atomics().start_compare_swap(
+                    world_rank{rank}, target, expected, desired, result, type, event);
+            });
         });
 }
 

@@ -48,6 +48,7 @@ int run(const char *function, const void *site, const request &args, ompx_group_
             auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             stats.nbytes = bytes_of(args);
+            stats.group = found.value()->id();
             return running.collectives().on_host().run(*found.value(), args);
         });
 }
@@ -57,10 +58,11 @@ int run_lists(const char *function, const void *site, list_call wanted, ompx_gro
     const request &args = wanted.args;
     return api::call(
         function, site, [&] { return describe(args, group); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = find_rank_group(running, group, args);
             DIOMP_TRY(found);
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
+            stats.group = found.value()->id();
             return running.collectives().on_host().run(*found.value(), args);
         });
 }
@@ -76,6 +78,7 @@ int start(const char *function, const void *site, list_call wanted, ompx_group_t
             DIOMP_TRY(found);
             DIOMP_TRY(api::read_lists(wanted, *found.value()));
             stats.nbytes = bytes_of(args);
+            stats.group = found.value()->id();
             if (args.what == operation::barrier) {
                 DIOMP_TRY(running.transfers().fence_before_barrier());
             }

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Contexts: transfers that are completed apart from all others.
-#include "rma/context.h"
-
-#include "api/internal/state.h"
+#include "api/internal/contexts.h"
 #include "diomp/nonblocking.h"
-#include "rma/nonblocking_transfers.h"
-#include "rma/rma.h"
 
 #include <memory>
 
 using namespace diomp;
 
 namespace {
-
-status check_context(ompx_context_t context) {
-    return context != nullptr ? status()
-                              : error(OMPX_ERR_ARG, "the context is a null pointer",
-                                      "create it with ompx_context_create");
-}
 
 std::string describe(ompx_context_t context, int rank, const void *dst, const void *src,
                      std::size_t nbytes) {
@@ -27,13 +17,13 @@ std::string describe(ompx_context_t context, int rank, const void *dst, const vo
 
 status start(runtime::runtime &running, api::call_stats &stats, ompx_context_t context,
              rma::direction dir, int rank, const void *remote, void *local, std::size_t nbytes) {
-    DIOMP_TRY(check_context(context));
+    DIOMP_TRY(api::check_context(context));
     DIOMP_TRY(api::check_transfer(running, rank, dir == rma::direction::put ? remote : local,
                                   dir == rma::direction::put ? local : remote, nbytes));
     auto taken = running.transfers().nonblocking().start_in(*context, dir, world_rank{rank}, remote,
                                                             local, nbytes);
     DIOMP_TRY(taken);
-    stats = {rma::name(taken.value()), nbytes};
+    stats = {rma::name(taken.value()), nbytes, rank};
     return {};
 }
 
@@ -58,7 +48,7 @@ int ompx_context_free(ompx_context_t *context) noexcept {
         [&] { return fmt::format("context={}", fmt::ptr(context)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(context, "context"));
-            DIOMP_TRY(check_context(*context));
+            DIOMP_TRY(api::check_context(*context));
             DIOMP_TRY(running.transfers().nonblocking().complete(**context));
             std::unique_ptr<ompx_context> const ended(*context);
             *context = nullptr;
@@ -92,7 +82,7 @@ int ompx_context_fence(ompx_context_t context) noexcept {
         "ompx_context_fence", DIOMP_SITE,
         [&] { return fmt::format("context={}", fmt::ptr(context)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(check_context(context));
+            DIOMP_TRY(api::check_context(context));
             return running.transfers().nonblocking().complete(*context);
         });
 }

@@ -42,7 +42,7 @@ int move(const char *function, const void *site, int rank, const ompx_fortran_se
             DIOMP_TRY(api::check_transfer(running, rank, given.dst, given.src, nbytes));
             auto moved = move_section(running.transfers(), shape);
             DIOMP_TRY(moved);
-            stats = {rma::name(moved.value()), nbytes};
+            stats = {rma::name(moved.value()), nbytes, rank};
             return {};
         });
 }

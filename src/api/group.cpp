@@ -162,9 +162,10 @@ int ompx_barrier(void) noexcept { return ompx_barrier_group(nullptr); }
 int ompx_barrier_group(ompx_group_t group) noexcept {
     return api::call(
         "ompx_barrier", DIOMP_SITE, [&] { return describe(group); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
+            stats.group = found.value()->id();
             DIOMP_TRY(running.transfers().fence_before_barrier());
             auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
@@ -176,9 +177,10 @@ int ompx_barrier_group(ompx_group_t group) noexcept {
 int ompx_sync(ompx_group_t group) noexcept {
     return api::call(
         "ompx_sync", DIOMP_SITE, [&] { return describe(group); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
+            stats.group = found.value()->id();
             auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
             call.what = sync::operation::sync;

@@ -15,11 +15,12 @@ int lock_function(const char *function, const void *site, int rank, sync::lock_s
                   lock_call method, bool fence_first) {
     return api::call(
         function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             if (fence_first) {
                 DIOMP_TRY(running.transfers().fence());
             }
+            stats.peer = rank;
             return (running.locks().*method)(world_rank{rank}, space);
         });
 }
@@ -28,11 +29,12 @@ int try_lock_function(const char *function, const void *site, int rank, sync::lo
     bool taken = false;
     int const outcome = api::call(
         function, site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
             auto granted = running.locks().try_acquire(world_rank{rank}, space);
             DIOMP_TRY(granted);
             taken = granted.value();
+            stats.peer = rank;
             return {};
         });
     return outcome == OMPX_SUCCESS && !taken ? OMPX_ERR_BUSY : outcome;

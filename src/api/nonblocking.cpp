@@ -31,7 +31,7 @@ status start_box(runtime::runtime &running, api::call_stats &stats, rma::directi
     auto taken =
         running.transfers().start_box(dir, world_rank{rank}, remote, local, shape.value(), event);
     DIOMP_TRY(taken);
-    stats = {rma::name(taken.value()), api::box_bytes(shape.value())};
+    stats = {rma::name(taken.value()), api::box_bytes(shape.value()), rank};
     return {};
 }
 

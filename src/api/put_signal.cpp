@@ -2,6 +2,8 @@
 // Puts of bytes and boxes that end with the update of a signal.
 #include "api/internal/put_signal.h"
 
+#include "api/internal/addressable.h"
+#include "api/internal/contexts.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
 #include "diomp/nonblocking.h"
@@ -38,6 +40,13 @@ std::string describe_box(int rank, const void *dst, const void *src,
                        change.value, static_cast<int>(change.op));
 }
 
+status check_put(runtime::runtime &running, int rank, const void *dst, const void *src,
+                 std::size_t nbytes, const update &change) {
+    DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+    api::check_put_addressable(running, dst, src, nbytes);
+    return api::check_signal(change);
+}
+
 /// Runs move(signals) -> result<path> in the frame of a public function.
 template <typename Move>
 int put_bytes(const char *function, const void *site, int rank, void *dst, const void *src,
@@ -45,11 +54,10 @@ int put_bytes(const char *function, const void *site, int rank, void *dst, const
     return api::call(
         function, site, [&] { return describe(rank, dst, src, nbytes, change); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            DIOMP_TRY(api::check_signal(change));
+            DIOMP_TRY(check_put(running, rank, dst, src, nbytes, change));
             auto moved = move(running.transfers().signals());
             DIOMP_TRY(moved);
-            stats = {rma::name(moved.value()), nbytes + sizeof(*change.signal)};
+            stats = {rma::name(moved.value()), nbytes + sizeof(*change.signal), rank};
             return {};
         });
 }
@@ -70,7 +78,7 @@ int put_box(const char *function, const void *site, int rank, void *dst, const v
             auto moved = move(running.transfers().signals(), walk.value());
             DIOMP_TRY(moved);
             stats = {rma::name(moved.value()),
-                     api::box_bytes(shape.value()) + sizeof(*change.signal)};
+                     api::box_bytes(shape.value()) + sizeof(*change.signal), rank};
             return {};
         });
 }
@@ -95,6 +103,28 @@ int ompx_put_signal_nb(int rank, void *dst, const void *src, size_t nbytes, uint
                          return signals.start_put(world_rank{rank}, dst, src, nbytes, change,
                                                   event);
                      });
+}
+
+int ompx_context_put_signal_nb(ompx_context_t context, int rank, void *dst, const void *src,
+                               size_t nbytes, uint64_t *signal, uint64_t value,
+                               ompx_signal_op_t op) noexcept {
+    update const change{signal, value, op};
+    return api::call(
+        "ompx_context_put_signal_nb", DIOMP_SITE,
+        [&] {
+            return fmt::format("context={}, {}", fmt::ptr(context),
+                               describe(rank, dst, src, nbytes, change));
+        },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            DIOMP_TRY(check_put(running, rank, dst, src, nbytes, change));
+            return api::start_in(running, context, [&](ompx_event_t *event) -> status {
+                auto moved = running.transfers().signals().start_put(world_rank{rank}, dst, src,
+                                                                     nbytes, change, event);
+                DIOMP_TRY(moved);
+                stats = {rma::name(moved.value()), nbytes + sizeof(*signal), rank};
+                return {};
+            });
+        });
 }
 
 int ompx_put_rect_signal(int rank, void *dst, const void *src, size_t element_size, int num_dims,

@@ -118,7 +118,8 @@ void remote_statistics::record(const char *what, std::size_t device, const char 
         stats_.record(function, by, nbytes, end - begin, nullptr);
     }
     if (trace_.enabled() && is_call) {
-        trace_.slice(function, by, nbytes, begin, end);
+        trace_.slice({function, by, nbytes, runtime::trace::no_peer, runtime::trace::no_group},
+                     begin, end);
     } else if (trace_.enabled()) {
         trace_.interval(function, nbytes, begin, end);
     }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/output_file.h"
 #include "base/per_thread.h"
+#include "base/sanitizer.h"
 #include "base/standard_descriptors.h"
 #include "diomp/binding.hpp"
 #include "diomp/process.h"
@@ -201,7 +202,8 @@ void observe(runtime::runtime &running, const char *function, const call_stats &
                                ompx_fortran_site != nullptr ? ompx_fortran_site : site);
     }
     if (running.tracer().enabled()) {
-        running.tracer().slice(function, stats.path, stats.nbytes, begin, end);
+        running.tracer().slice({function, stats.path, stats.nbytes, stats.peer, stats.group}, begin,
+                               end);
     }
 }
 
@@ -227,7 +229,8 @@ void print_table(const std::string &text, std::string path, int rank) {
 }
 
 void refresh_fast_view(runtime::runtime &running) {
-    bool const plain = !running.observes() && running.values().memory.check == check_level::none;
+    bool const plain = !running.observes() && running.values().memory.check == check_level::none &&
+                       !has_address_sanitizer();
     g_fast.is_plain.store(plain, std::memory_order_relaxed);
     g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,
                         std::memory_order_relaxed);

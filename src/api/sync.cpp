@@ -30,9 +30,10 @@ namespace {
 [[gnu::noinline]] int fence_members(ompx_group_t group, const void *site) {
     return api::call(
         "ompx_fence_group", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
+            stats.group = found.value()->id();
             return running.transfers().fence(found.value()->members());
         });
 }
@@ -40,8 +41,9 @@ namespace {
 [[gnu::noinline]] int fence_rank_slow_path(int rank, const void *site) {
     return api::call(
         "ompx_fence_rank", site, [&] { return fmt::format("rank={}", rank); },
-        [&](runtime::runtime &running, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_rank(running, rank));
+            stats.peer = rank;
             return running.transfers().fence_rank(world_rank{rank});
         });
 }

@@ -106,7 +106,7 @@ using side = offload::transfer_side;
                 g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
             }
             cache_translation(is_put ? t_puts : t_gets, rank, remote.device, local.device, learned);
-            stats = {rma::name(moved.value()), nbytes};
+            stats = {rma::name(moved.value()), nbytes, rank};
             return {};
         });
 }

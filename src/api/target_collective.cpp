@@ -36,7 +36,8 @@ int call(const char *function, const void *site, const request &args, int device
             auto members = running.collectives().groups().find(group);
             DIOMP_TRY(members);
             DIOMP_TRY(complete(*members.value()));
-            stats = {"device", args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type))};
+            stats = {"device", args.amount * (args.type == 0 ? 1 : ompx_type_size(args.type)),
+                     runtime::trace::no_peer, members.value()->id()};
             // OMPX_GROUP_DEVICES in a group of ranks: the calling task's default device.
             int const on = device == OMPX_GROUP_DEVICES && members.value()->endpoints().empty()
                                ? api::default_device()

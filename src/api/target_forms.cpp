@@ -39,7 +39,7 @@ int move_rect(const char *function, const void *site, rma::direction dir, int ra
             auto moved = running.devices().mover().move_box(
                 dir, world_rank{rank}, is_put ? dst : src, is_put ? src : dst, shape.value());
             DIOMP_TRY(moved);
-            stats = {rma::name(moved.value()), api::box_bytes(shape.value())};
+            stats = {rma::name(moved.value()), api::box_bytes(shape.value()), rank};
             return {};
         });
 }
@@ -61,7 +61,7 @@ int move_detached(const char *function, const void *site, rma::direction dir, in
                 is_put ? dst : src, is_put ? src : dst, nbytes, unused);
             DIOMP_TRY(moved);
             api::fulfil_after(running, event, function, task);
-            stats = {rma::name(moved.value()), nbytes};
+            stats = {rma::name(moved.value()), nbytes, rank};
             return {};
         });
 }

@@ -3,6 +3,7 @@
 // transfers, and all errors, take the slow path.
 #include "diomp/transfer.h"
 
+#include "api/internal/addressable.h"
 #include "api/internal/detach.h"
 #include "api/internal/direct_address.h"
 #include "api/internal/omp_runtime.h"
@@ -29,10 +30,10 @@ std::string describe_get(const void *dst, int rank, const void *src, std::size_t
 }
 
 template <typename Move>
-status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) {
+status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Move &&move) {
     auto moved = move();
     DIOMP_TRY(moved);
-    stats = {rma::name(moved.value()), nbytes};
+    stats = {rma::name(moved.value()), nbytes, rank};
     return {};
 }
 
@@ -44,7 +45,8 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            return record_transfer(stats, nbytes, [&] {
+            api::check_put_addressable(running, dst, src, nbytes);
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().put(world_rank{rank}, dst, src, nbytes);
             });
         });
@@ -56,7 +58,8 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            return record_transfer(stats, nbytes, [&] {
+            api::check_get_addressable(running, dst, src, nbytes);
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().get(world_rank{rank}, src, dst, nbytes);
             });
         });
@@ -92,7 +95,8 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            return record_transfer(stats, nbytes, [&] {
+            api::check_put_addressable(running, dst, src, nbytes);
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().start_put(world_rank{rank}, dst, src,
                                                                    nbytes, event);
             });
@@ -105,7 +109,8 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
-            return record_transfer(stats, nbytes, [&] {
+            api::check_get_addressable(running, dst, src, nbytes);
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().start_get(world_rank{rank}, src, dst,
                                                                    nbytes, event);
             });
@@ -153,8 +158,9 @@ OMPX_API_ int ompx_put_detach(int rank, void *dst, const void *src, size_t nbyte
         "ompx_put_detach", DIOMP_SITE, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_put_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().put_then(
                     world_rank{rank}, dst, src, nbytes,
                     api::fulfil_later("ompx_put_detach", event));
@@ -168,8 +174,9 @@ OMPX_API_ int ompx_get_detach(void *dst, int rank, const void *src, size_t nbyte
         "ompx_get_detach", DIOMP_SITE, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_transfer(running, rank, dst, src, nbytes));
+            api::check_get_addressable(running, dst, src, nbytes);
             DIOMP_TRY(api::can_fulfill());
-            return record_transfer(stats, nbytes, [&] {
+            return record_transfer(stats, rank, nbytes, [&] {
                 return running.transfers().nonblocking().get_then(
                     world_rank{rank}, src, dst, nbytes,
                     api::fulfil_later("ompx_get_detach", event));
@@ -188,7 +195,7 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
             auto shape = api::make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
                                         dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
-            return record_transfer(stats, api::box_bytes(shape.value()), [&] {
+            return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().put(world_rank{rank}, dst, src, shape.value());
             });
         });
@@ -205,7 +212,7 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
             auto shape = api::make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
                                         src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
-            return record_transfer(stats, api::box_bytes(shape.value()), [&] {
+            return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().get(world_rank{rank}, src, dst, shape.value());
             });
         });

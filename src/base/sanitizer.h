@@ -2,6 +2,9 @@
 // The sanitizer that the code is compiled for, and annotations for what it cannot see.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 // gcc has a macro, clang a feature test that gcc 12 does not support.
 #if defined(__SANITIZE_THREAD__)
 #define DIOMP_THREAD_SANITIZER 1
@@ -29,6 +32,18 @@ extern "C" void __tsan_release(void *address);
 extern "C" void __tsan_acquire(void *address) __attribute__((weak));
 #endif
 
+// Defined in programs that are compiled with -fsanitize=address, also if the library is not.
+// NOLINTBEGIN(readability-identifier-naming): the names are theirs
+extern "C" {
+void __asan_poison_memory_region(const volatile void *begin, std::size_t nbytes)
+    __attribute__((weak));
+void __asan_unpoison_memory_region(const volatile void *begin, std::size_t nbytes)
+    __attribute__((weak));
+void __asan_loadN(std::uintptr_t begin, std::uintptr_t nbytes) __attribute__((weak));
+void __asan_storeN(std::uintptr_t begin, std::uintptr_t nbytes) __attribute__((weak));
+}
+// NOLINTEND(readability-identifier-naming)
+
 namespace diomp {
 
 /// True also if only the program is compiled for ThreadSanitizer.
@@ -37,6 +52,24 @@ constexpr bool has_thread_sanitizer() { return true; }
 #else
 inline bool has_thread_sanitizer() { return &__tsan_acquire != nullptr; }
 #endif
+
+/// True also if only the program is compiled for AddressSanitizer.
+inline bool has_address_sanitizer() {
+    return &__asan_poison_memory_region != nullptr && &__asan_unpoison_memory_region != nullptr;
+}
+
+/// Reports, as an access of the program would, if a byte that the library reads for it (a source)
+/// or writes for it (a destination) is not addressable. The library's own copies are not checked.
+inline void asan_check_load(const void *begin, std::size_t nbytes) {
+    if (&__asan_loadN != nullptr && begin != nullptr && nbytes != 0) {
+        __asan_loadN(reinterpret_cast<std::uintptr_t>(begin), nbytes);
+    }
+}
+inline void asan_check_store(const void *begin, std::size_t nbytes) {
+    if (&__asan_storeN != nullptr && begin != nullptr && nbytes != 0) {
+        __asan_storeN(reinterpret_cast<std::uintptr_t>(begin), nbytes);
+    }
+}
 
 // ThreadSanitizer sees one process only. If a thread writes, synchronises with another rank, and a
 // message of that rank makes a second thread of this process read, the order went through the other

@@ -41,8 +41,8 @@ std::span<const setting_row> runtime_rows() {
          value<any_text>([](auto &s) -> auto & { return s.runtime.stats_file; })},
         {"DIOMP_TRACE", "path", "",
          "File for the times of all calls and transfers, for Perfetto; %r is replaced by the "
-         "rank, without %r the rank is inserted before the extension. scripts/trace-overlap.py "
-         "sums up the overlapped communication.",
+         "rank, without %r the rank is inserted before the extension. diomp-trace puts the files "
+         "of all ranks into one; scripts/trace-overlap.py sums up the overlapped communication.",
          value<any_text>([](auto &s) -> auto & { return s.runtime.trace_file; })},
     });
     return rows;

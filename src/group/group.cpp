@@ -22,7 +22,7 @@ std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_
 
 group::group(messaging::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
              group_description description)
-    : engine_(engine), members_(std::move(description.members)),
+    : engine_(engine), id_(description.id), members_(std::move(description.members)),
       self_(static_cast<int>(description.self)), endpoints_(std::move(description.endpoints)),
       layout_(make_node_layout(members_, description.self, nodes)),
       local_(engine, space, choose(members_, layout_.local_members),

@@ -52,6 +52,8 @@ public:
     group(const group &) = delete;
     group &operator=(const group &) = delete;
 
+    /// Equal on all members, unique among groups; 0: the world.
+    [[nodiscard]] std::uint64_t id() const { return id_; }
     [[nodiscard]] std::size_t size() const { return members_.size(); }
     [[nodiscard]] group_rank self() const { return self_; }
     [[nodiscard]] std::span<const world_rank> members() const { return members_; }
@@ -109,6 +111,7 @@ private:
     status arrive_between_nodes(const sync::call_signature &call);
 
     messaging::engine &engine_;
+    std::uint64_t id_;
     std::vector<world_rank> members_;
     group_rank self_;
     endpoint_list endpoints_;

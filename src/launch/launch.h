@@ -57,7 +57,8 @@ public:
     [[nodiscard]] virtual bool give_up(int /*code*/, std::string_view /*message*/) noexcept {
         return false;
     }
-    /// Becomes readable when this rank is to print its stacks, once; -1 if that never happens.
+    /// A byte: this rank is to print its stacks; end of file: it is, and the job ends then. -1 if
+    /// that never happens.
     [[nodiscard]] virtual int stacks_fd() const { return -1; }
     /// Report that a thread polls stacks_fd(), and that the stacks have been printed. Any thread.
     virtual void stacks_ready() noexcept {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "memory/counterparts.h"
 
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -25,18 +26,35 @@ std::optional<std::uint64_t> counterpart_table::number_of(std::uint64_t base) co
     return found == ranges_.end() ? std::nullopt : std::optional(found->second.number);
 }
 
+counterpart_table::range_map::const_iterator
+counterpart_table::find_range(std::uint64_t address) const {
+    auto const after = ranges_.upper_bound(address);
+    if (after == ranges_.begin()) {
+        return ranges_.end();
+    }
+    auto const found = std::prev(after);
+    return address - found->first <= found->second.nbytes ? found : ranges_.end();
+}
+
+std::optional<counterpart_table::shared_position>
+counterpart_table::position_of(std::uint64_t address) const {
+    std::shared_lock const guard(mutex_);
+    auto const found = find_range(address);
+    if (found == ranges_.end() || address - found->first == found->second.nbytes) {
+        return std::nullopt;
+    }
+    std::uint64_t const inside = address - found->first;
+    return shared_position{found->second.number, inside, found->second.nbytes - inside};
+}
+
 std::optional<counterpart_table::counterpart>
 counterpart_table::find_in_ranges(world_rank peer, std::uint64_t address) const {
     std::shared_lock const guard(mutex_);
-    auto found = ranges_.upper_bound(address);
-    if (found == ranges_.begin()) {
+    auto const found = find_range(address);
+    if (found == ranges_.end()) {
         return std::nullopt;
     }
-    --found;
     std::uint64_t const inside = address - found->first;
-    if (inside > found->second.nbytes) {
-        return std::nullopt;
-    }
     return counterpart{found->second.bases[peer.index()] + inside, found->second.nbytes - inside};
 }
 

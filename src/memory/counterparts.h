@@ -29,6 +29,15 @@ public:
     /// The number of the range that starts at `base`.
     [[nodiscard]] std::optional<std::uint64_t> number_of(std::uint64_t base) const;
 
+    /// A position in a range, named equally on all ranks.
+    struct shared_position {
+        std::uint64_t number = 0; ///< of the range
+        std::uint64_t offset = 0;
+        std::uint64_t nbytes = 0; ///< up to the end of the range
+    };
+    /// nullopt if the own address is in no range.
+    [[nodiscard]] std::optional<shared_position> position_of(std::uint64_t address) const;
+
     /// A location at `peer`, in its address space, and the bytes up to the end of its range.
     struct counterpart {
         std::uint64_t address = 0;
@@ -43,12 +52,16 @@ public:
     }
 
 private:
+    using range_map = std::map<std::uint64_t, range>; ///< key: own base
+
     [[nodiscard]] std::optional<counterpart> find_in_ranges(world_rank peer,
                                                             std::uint64_t address) const;
+    /// The range that holds the address, or ends there. The caller locks.
+    [[nodiscard]] range_map::const_iterator find_range(std::uint64_t address) const;
 
     std::atomic<bool> has_some_{false};
     mutable std::shared_mutex mutex_; ///< leaf lock over the rest
-    std::map<std::uint64_t, range> ranges_;
+    range_map ranges_;
     std::uint64_t next_number_ = 1;
 };
 

@@ -100,12 +100,14 @@ void heap::remove_hole(range_map::iterator position) {
 }
 
 std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alignment,
-                                            std::uint64_t reach_limit, std::uint64_t unit_bytes) {
+                                            std::uint64_t reach_limit, std::uint64_t unit_bytes,
+                                            std::uint64_t redzone_bytes) {
     if (!std::has_single_bit(alignment) || alignment > max_alignment || nbytes > capacity_bytes_) {
         return std::nullopt;
     }
     const std::uint64_t aligned_to = std::max<std::uint64_t>(alignment, granule_bytes);
-    const std::uint64_t size = round_up(std::max<std::uint64_t>(nbytes, 1), unit_bytes);
+    const std::uint64_t size =
+        round_up(std::max<std::uint64_t>(nbytes, 1) + redzone_bytes, unit_bytes);
     const auto hole = find_hole(size, aligned_to);
     const std::uint64_t free_begin = hole ? (*hole)->first : extent();
     const std::uint64_t begin = aligned_begin(free_begin, size, aligned_to);

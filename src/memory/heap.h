@@ -52,11 +52,13 @@ public:
     /// own end: pass the capacity less the extent of the heap at the other end. The *choice* of the
     /// offset never depends on reach_limit: processes whose limits differ get the same offset or
     /// nullopt. Zero bytes take one granule. The offset is aligned; for an aligned address, the
-    /// segment's base must be aligned as well. The block's size is a multiple of unit_bytes, a
-    /// power of two of at least a granule. O(log n).
+    /// segment's base must be aligned as well. The block's reserved size is a multiple of
+    /// unit_bytes, a power of two of at least a granule, and has at least redzone_bytes after the
+    /// requested ones. O(log n).
     std::optional<std::uint64_t> allocate(std::size_t nbytes, std::size_t alignment,
                                           std::uint64_t reach_limit,
-                                          std::uint64_t unit_bytes = granule_bytes);
+                                          std::uint64_t unit_bytes = granule_bytes,
+                                          std::uint64_t redzone_bytes = 0);
 
     /// Frees the block that begins at `offset`; nullopt if no block begins there. If the block was
     /// the outermost one, the free range includes the rest up to reach_limit. O(log n).

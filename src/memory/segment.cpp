@@ -5,6 +5,7 @@
 #include "base/panic.h"
 #include "base/sizes.h"
 #include "memory/internal/page_return.h"
+#include "memory/internal/shadow.h"
 
 #include <fmt/core.h>
 
@@ -21,7 +22,8 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
       size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
-      internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
+      internal_(heap::direction::from_front, internal_bytes - shadow::front_guard_bytes),
+      shadow_(std::make_unique<shadow>(base_, size_bytes_)), core_{core_bytes, 0, 0} {
     auto const published =
         internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);
     if (!published || *published != 0) {
@@ -29,13 +31,21 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
     }
 }
 
+segment::~segment() = default;
+
 /// Large blocks get whole pages, since pages without other data can be pinned.
-static std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
-                                                  std::size_t alignment, std::uint64_t limit) {
-    return nbytes < segment::large_bytes
-               ? from.allocate(nbytes, alignment, limit)
-               : from.allocate(nbytes, std::max(alignment, segment::page_bytes), limit,
-                               segment::page_bytes);
+std::optional<std::uint64_t> segment::allocate_from(heap &from, std::size_t nbytes,
+                                                    std::size_t alignment,
+                                                    std::uint64_t limit) const {
+    std::uint64_t const redzone_bytes = arena_.has_redzones() ? redzone_of(nbytes) : 0;
+    return nbytes < large_bytes
+               ? from.allocate(nbytes, alignment, limit, heap::granule_bytes, redzone_bytes)
+               : from.allocate(nbytes, std::max(alignment, page_bytes), limit, page_bytes,
+                               redzone_bytes);
+}
+
+void segment::unpoison(std::uint64_t offset, std::size_t nbytes) {
+    shadow_->allocated(offset, nbytes, symmetric_.extent(), private_.extent());
 }
 
 error segment::out_of_memory(const char *kind, std::size_t nbytes,
@@ -57,22 +67,22 @@ void segment::extend_core_dump() {
                  "the two heaps do not overlap");
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
     auto const grow = [this](std::uint64_t known, std::uint64_t wanted) {
-        if (wanted <= known || core_bytes_left_ == 0) {
+        if (wanted <= known || core_.bytes_left == 0) {
             return known;
         }
         std::uint64_t const goal =
             std::min<std::uint64_t>((wanted + step - 1) / step * step, size_bytes_);
-        std::uint64_t const grown = std::min<std::uint64_t>(goal - known, core_bytes_left_);
-        core_bytes_left_ -= grown;
+        std::uint64_t const grown = std::min<std::uint64_t>(goal - known, core_.bytes_left);
+        core_.bytes_left -= grown;
         return known + grown;
     };
-    if (std::uint64_t const next = grow(core_front_, symmetric_.extent()); next > core_front_) {
-        arena_.allow_in_core(local_index_, internal_bytes + core_front_, next - core_front_);
-        core_front_ = next;
+    if (std::uint64_t const next = grow(core_.front, symmetric_.extent()); next > core_.front) {
+        arena_.allow_in_core(local_index_, internal_bytes + core_.front, next - core_.front);
+        core_.front = next;
     }
-    if (std::uint64_t const next = grow(core_end_, private_.extent()); next > core_end_) {
-        arena_.allow_in_core(local_index_, internal_bytes + size_bytes_ - next, next - core_end_);
-        core_end_ = next;
+    if (std::uint64_t const next = grow(core_.end, private_.extent()); next > core_.end) {
+        arena_.allow_in_core(local_index_, internal_bytes + size_bytes_ - next, next - core_.end);
+        core_.end = next;
     }
 }
 
@@ -84,6 +94,7 @@ result<std::uint64_t> segment::allocate_symmetric(std::size_t nbytes, std::size_
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
+    unpoison(*offset, nbytes);
     return *offset;
 }
 
@@ -94,13 +105,14 @@ result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t al
         return out_of_memory("local", nbytes, private_.largest_free(end_limit()));
     }
     extend_core_dump();
+    unpoison(*offset, nbytes);
     return *offset;
 }
 
 result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
     auto const pointer =
-        symmetric_.allocate(sizeof(second_level_pointer), cache_line_bytes, front_limit());
+        allocate_from(symmetric_, sizeof(second_level_pointer), cache_line_bytes, front_limit());
     if (!pointer) {
         return out_of_memory("symmetric", sizeof(second_level_pointer),
                              symmetric_.largest_free(front_limit()));
@@ -113,6 +125,8 @@ result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
+    unpoison(*pointer, sizeof(second_level_pointer));
+    unpoison(*block, nbytes);
     auto *written = new (base_ + *pointer) second_level_pointer;
     written->base = reinterpret_cast<std::uint64_t>(base_ + *block);
     written->nbytes = nbytes;
@@ -147,11 +161,14 @@ void segment::release(std::uint64_t offset) {
     }
     std::lock_guard const guard(mutex_);
     if (auto const block = symmetric_.release(offset, front_limit())) {
+        shadow_->released(offset, block->reserved);
         return_pages(*block);
     } else if (auto const found = asymmetric_.find(offset); found != asymmetric_.end()) {
         // Later reads of the second-level pointer must find it invalid.
         *reinterpret_cast<second_level_pointer *>(base_ + found->second.pointer_offset) = {};
-        symmetric_.release(found->second.pointer_offset);
+        if (auto const pointer = symmetric_.release(found->second.pointer_offset)) {
+            shadow_->released(pointer->offset, pointer->reserved);
+        }
         DIOMP_ASSERT(num_cached_remote_ >= found->second.remote.size(),
                      "every cached block is counted");
         num_cached_remote_ -= found->second.remote.size();
@@ -159,6 +176,7 @@ void segment::release(std::uint64_t offset) {
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     if (auto const block = private_.release(offset, end_limit())) {
+        shadow_->released(offset, block->reserved);
         return_pages(*block);
     }
 }

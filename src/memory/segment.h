@@ -14,11 +14,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 
 namespace diomp::memory {
+
+class shadow;
 
 /// An allocation of this rank.
 struct allocation {
@@ -53,6 +56,9 @@ public:
     /// `core_bytes`: limit of the allocated bytes that core files include.
     segment(const transport::arena &arena, world_rank owner, local_rank local_index,
             std::size_t core_bytes = 0);
+    ~segment();
+    segment(const segment &) = delete;
+    segment &operator=(const segment &) = delete;
 
     [[nodiscard]] std::byte *base() const { return base_; }
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
@@ -104,10 +110,21 @@ private:
         std::map<world_rank, remote_block> remote; ///< the pointer cache
     };
 
+    /// What core files include.
+    struct core_part {
+        std::size_t bytes_left = 0; ///< that may be added
+        std::uint64_t front = 0;    ///< symmetric heap's extent in core files
+        std::uint64_t end = 0;      ///< the other heap's extent in core files, from its end
+    };
+
     error out_of_memory(const char *kind, std::size_t nbytes, std::uint64_t largest_free) const;
     /// Limits of the front heap, whose space ends where the other heap begins, and of the other.
     [[nodiscard]] std::uint64_t front_limit() const { return size_bytes_ - private_.extent(); }
     [[nodiscard]] std::uint64_t end_limit() const { return size_bytes_ - symmetric_.extent(); }
+    std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
+                                               std::size_t alignment, std::uint64_t limit) const;
+    /// Makes the blocks that the heaps now have addressable.
+    void unpoison(std::uint64_t offset, std::size_t nbytes);
     void return_pages(const heap::released_block &block) const;
     void extend_core_dump();
 
@@ -123,10 +140,9 @@ private:
     heap symmetric_;
     heap private_;
     heap internal_;
+    std::unique_ptr<shadow> const shadow_;
     std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< key: offset of this rank's block
-    std::size_t core_bytes_left_;                           ///< left for core files
-    std::uint64_t core_front_ = 0;      ///< symmetric heap's extent in core files
-    std::uint64_t core_end_ = 0;        ///< the other heap's extent in core files, from its end
+    core_part core_;
     std::size_t num_cached_remote_ = 0; ///< cached entries of all `remote` maps
     std::uint64_t next_generation_ = 1;
 };

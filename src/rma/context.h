@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The object behind an ompx_context_t: implicit transfers that are completed apart from all others.
+// The object behind an ompx_context_t: implicit operations that are completed apart from all
+// others.
 #pragma once
 
 #include "base/ids.h"
+#include "base/result.h"
+#include "diomp/types.h"
 #include "rma/internal/implicit_ops.h"
 
+#include <cstddef>
 #include <vector>
 
 /// One thread at a time.
 struct ompx_context {
     diomp::rma::implicit_ops transfers;
     std::vector<diomp::world_rank> unflushed; ///< peers of puts whose flush has not started
+    /// Atomics and puts with signals; some may be complete.
+    std::vector<ompx_event_t> events;
+    std::size_t max_events = min_events; ///< complete ones are sought beyond this number
+    diomp::status failure;               ///< the first one of `events`, for the next fence
+
+    static constexpr std::size_t min_events = 64;
 };

@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 std::string ompx_event::describe() const {
     if (pending_transfer == nullptr) {
@@ -143,8 +144,43 @@ status nonblocking_transfers::complete(ompx_context &context) {
         engine_, [] { return std::string("waiting for the puts of a context to be complete"); }));
     context.unflushed.clear();
     DIOMP_TRY(context.transfers.wait(engine_));
+    DIOMP_TRY(wait_for_events(context));
     full_fence();
-    return {};
+    return std::exchange(context.failure, status());
+}
+
+void nonblocking_transfers::keep_in(ompx_context &context, ompx_event_t event) {
+    if (event == nullptr) {
+        return;
+    }
+    context.events.push_back(event);
+    if (context.events.size() > context.max_events) {
+        take_complete(context);
+        context.max_events = std::max(ompx_context::min_events, 2 * context.events.size());
+    }
+}
+
+void nonblocking_transfers::take_complete(ompx_context &context) {
+    std::erase_if(context.events, [&](ompx_event_t event) {
+        advance(*event);
+        if (!event->is_done()) {
+            return false;
+        }
+        if (context.failure) {
+            context.failure = std::move(event->outcome);
+        }
+        event->release();
+        return true;
+    });
+}
+
+status nonblocking_transfers::wait_for_events(ompx_context &context) {
+    return engine_.wait_for_message(
+        [&] {
+            take_complete(context);
+            return context.events.empty();
+        },
+        [&] { return context.events.front()->describe(); });
 }
 
 void nonblocking_transfers::abandon(const std::shared_ptr<transport::completion> &count) {

@@ -76,6 +76,8 @@ public:
     /// A transfer as part of a context, which complete() completes, puts at their targets.
     result<path> start_in(ompx_context &context, direction dir, world_rank peer, const void *remote,
                           void *local, std::size_t nbytes);
+    /// Makes the operation of an event part of a context; null: it is complete.
+    void keep_in(ompx_context &context, ompx_event_t event);
     status complete(ompx_context &context);
     /// Waits for the implicit transfers that began before this call.
     status wait_for_implicit();
@@ -86,6 +88,10 @@ private:
     result<path> start_implicit(implicit_ops &into, direction dir, world_rank peer,
                                 const memory::location &location, void *local, std::size_t nbytes,
                                 local_completion *local_done);
+    /// Releases the context's events of complete operations.
+    void take_complete(ompx_context &context);
+    /// Blocks until the operations of the context's events are complete.
+    status wait_for_events(ompx_context &context);
     /// Whether the start of an implicit transfer starts its flush.
     [[nodiscard]] bool is_flushed_at_once(std::size_t nbytes) const;
     /// Waits for the runs that have started of a box of which one could not start: they still use

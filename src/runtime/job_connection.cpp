@@ -2,6 +2,7 @@
 #include "runtime/job_connection.h"
 
 #include "base/log.h"
+#include "base/sanitizer.h"
 #include "memory/layout.h"
 #include "messaging/call.h"
 #include "offload/device_segments.h"
@@ -77,6 +78,7 @@ status job_connection::create_arena() {
         each * static_cast<std::size_t>(offload::device_segments::num_host_devices);
     options.choose_device_bytes = chosen;
     options.is_in_core = settings_.memory.core.whole_arena;
+    options.has_redzones = has_address_sanitizer();
     options.control_bytes = transport::control_bytes_per_rank();
     DIOMP_TRY(publish_locality(*launcher_)); // arena::create() contains a fence
     auto arena = transport::arena::create(*launcher_, options);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <pthread.h>
 #include <unistd.h>
 #include <utility>
 
@@ -30,6 +31,20 @@ std::int64_t offset_to_time_of_day_ns() {
     return std::chrono::duration_cast<nanoseconds>(since_midnight).count() - count_ns(steady);
 }
 
+/// Text for a JSON string; bytes that would need more than a backslash are left out.
+std::string escaped(const std::string &text) {
+    std::string made;
+    for (char const each : text) {
+        if (each == '"' || each == '\\') {
+            made += '\\';
+        }
+        if (static_cast<unsigned char>(each) >= 0x20 && static_cast<unsigned char>(each) < 0x7f) {
+            made += each;
+        }
+    }
+    return made;
+}
+
 } // namespace
 
 void trace::add(const trace_event &happened) {
@@ -41,33 +56,50 @@ void trace::add(const trace_event &happened) {
     events_.push_back(happened);
 }
 
-void trace::slice(const char *function, const char *path, std::size_t nbytes, time_point begin,
-                  time_point end) {
+void trace::note_thread(std::int32_t thread) {
+    char name[16] = ""; // the system's limit
+    ::pthread_getname_np(::pthread_self(), name, sizeof(name));
+    std::lock_guard const guard(mutex_);
+    threads_[thread] = name;
+}
+
+void trace::slice(const call &what, time_point begin, time_point end) {
     thread_local std::int32_t const thread = ::gettid();
-    add({function, path, count_ns(begin), count_ns(end) - count_ns(begin), nbytes, thread, -1});
+    thread_local const trace *noted_in = nullptr;
+    if (noted_in != this) {
+        note_thread(thread);
+        noted_in = this;
+    }
+    add({what.function, what.path, count_ns(begin), count_ns(end) - count_ns(begin), what.nbytes,
+         what.group, thread, what.peer});
 }
 
 void trace::flight(const char *path, int peer, std::size_t nbytes, time_point begin,
                    time_point end) {
-    add({path, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, peer});
+    add({path, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, no_group, no_thread,
+         peer});
 }
 
 void trace::interval(const char *name, std::size_t nbytes, time_point begin, time_point end) {
-    add({name, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, 0, no_peer});
+    add({name, "", count_ns(begin), count_ns(end) - count_ns(begin), nbytes, no_group, no_thread,
+         no_peer});
 }
 
 void trace::take_from(trace &other) {
     std::vector<trace_event> taken;
+    std::map<std::int32_t, std::string> threads;
     std::uint64_t num_dropped = 0;
     {
         std::lock_guard const guard(other.mutex_);
         taken.swap(other.events_);
+        threads.swap(other.threads_);
         num_dropped = std::exchange(other.num_dropped_, 0);
     }
     for (trace_event const &each : taken) {
         add(each);
     }
     std::lock_guard const guard(mutex_);
+    threads_.merge(threads);
     num_dropped_ += num_dropped;
 }
 
@@ -84,25 +116,51 @@ std::string trace::path_of(world_rank rank, int num_ranks) const {
     return path;
 }
 
+std::string trace::describe_call(const trace_event &each, int rank, double begin_us) {
+    std::string text = fmt::format(
+        ",\n"
+        R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+        R"("args":{{"bytes":{},"path":"{}")",
+        each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds), each.nbytes,
+        each.path);
+    if (each.peer != no_peer) {
+        text += fmt::format(R"(,"peer":{})", each.peer);
+    }
+    if (each.group != no_group) {
+        text += each.group == 0 ? std::string(R"(,"group":"world")")
+                                : fmt::format(R"(,"group":"{:x}")", each.group);
+    }
+    return text + "}}";
+}
+
 std::string trace::describe(const trace_event &each, int rank, std::int64_t offset_ns,
                             std::uint64_t number) {
     double const begin_us = microseconds(each.begin_ns + offset_ns);
-    if (each.peer == -1) {
-        return fmt::format(",\n"
-                           R"({{"ph":"X","cat":"call","name":"{}","pid":{},"tid":{},"ts":{:.3f},)"
-                           R"("dur":{:.3f},"args":{{"bytes":{},"path":"{}"}}}})",
-                           each.name, rank, each.thread, begin_us, microseconds(each.nanoseconds),
-                           each.nbytes, each.path);
+    if (each.thread != no_thread) {
+        return describe_call(each, rank, begin_us);
     }
+    bool const has_peer = each.peer != no_peer;
     return fmt::format(",\n"
                        R"({{"ph":"b","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
-                       R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}}}}})"
+                       R"("tid":0,"ts":{4:.3f},"args":{{"bytes":{5}{6}}}}})"
                        ",\n"
                        R"({{"ph":"e","cat":"flight","name":"{0}{1}","id":{2},"pid":{3},)"
-                       R"("tid":0,"ts":{6:.3f}}})",
-                       each.name, each.peer == no_peer ? "" : fmt::format(" rank {}", each.peer),
-                       number, rank, begin_us, each.nbytes,
+                       R"("tid":0,"ts":{7:.3f}}})",
+                       each.name, has_peer ? fmt::format(" rank {}", each.peer) : "", number, rank,
+                       begin_us, each.nbytes,
+                       has_peer ? fmt::format(R"(,"peer":{})", each.peer) : "",
                        begin_us + microseconds(each.nanoseconds));
+}
+
+std::string trace::thread_names(int rank) const {
+    std::string text;
+    for (auto const &[thread, name] : threads_) {
+        text += fmt::format(
+            ",\n"
+            R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
+            rank, thread, escaped(name));
+    }
+    return text;
 }
 
 status trace::write(const launch::job_info &job) {
@@ -117,9 +175,14 @@ status trace::write(const launch::job_info &job) {
     file.value().write(fmt::format(
         R"([{{"ph":"M","name":"process_name","pid":{},"args":{{"name":"rank {} on {}"}}}})", rank,
         rank, job.host));
+    file.value().write(fmt::format(
+        ",\n"
+        R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})",
+        rank));
+    file.value().write(thread_names(rank));
     std::uint64_t num_flights = 0;
     for (trace_event const &each : events_) {
-        num_flights += each.peer == -1 ? 0 : 1;
+        num_flights += each.thread == no_thread ? 1 : 0;
         file.value().write(describe(each, rank, offset_ns, num_flights));
     }
     file.value().write("]\n");

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <poll.h>
 #include <span>
 #include <sys/eventfd.h>
@@ -86,10 +87,8 @@ void write_all(std::string_view text) {
 } // namespace
 
 void print_stacks(const launch::job_info &job) noexcept {
-    static std::atomic<bool> is_done{false};
-    if (is_done.exchange(true)) {
-        return;
-    }
+    static std::mutex one_at_a_time;
+    std::lock_guard const guard(one_at_a_time);
     all_stacks const found = collect_stacks();
     std::string text = fmt::format("diomp: stacks of rank {} on {} (pid {}):\n", job.rank.value(),
                                    job.host, ::getpid());
@@ -103,6 +102,13 @@ void print_stacks(const launch::job_info &job) noexcept {
     write_all(text);
 }
 
+void print_last_stacks(const launch::job_info &job) noexcept {
+    static std::atomic<bool> is_done{false};
+    if (!is_done.exchange(true)) {
+        print_stacks(job);
+    }
+}
+
 void give_up(launch::launcher &launcher, int code, std::string_view message, bool own) noexcept {
     if (launcher.give_up(code, message)) {
         pollfd end{launcher.watch_fd(), POLLIN, 0};
@@ -111,7 +117,7 @@ void give_up(launch::launcher &launcher, int code, std::string_view message, boo
         return;
     }
     if (own) {
-        print_stacks(launcher.info());
+        print_last_stacks(launcher.info());
     }
     launcher.abort(code, message);
 }
@@ -139,15 +145,25 @@ stack_reporter::~stack_reporter() {
 void stack_reporter::serve() {
     std::array<pollfd, 2> ready{pollfd{launcher_.stacks_fd(), POLLIN, 0},
                                 pollfd{stop_fd_, POLLIN, 0}};
-    while (::poll(ready.data(), ready.size(), -1) < 0) {
-        if (errno != EINTR) {
-            return;
+    do {
+        while (::poll(ready.data(), ready.size(), -1) < 0) {
+            if (errno != EINTR) {
+                return;
+            }
         }
-    }
-    if (ready[1].revents == 0) {
+    } while (ready[1].revents == 0 && reply());
+}
+
+bool stack_reporter::reply() {
+    char request = 0;
+    ssize_t const size = ::read(launcher_.stacks_fd(), &request, 1);
+    if (size > 0) {
         print_stacks(launcher_.info());
-        launcher_.stacks_shown();
+    } else {
+        print_last_stacks(launcher_.info());
     }
+    launcher_.stacks_shown();
+    return size > 0;
 }
 
 } // namespace diomp::stacks

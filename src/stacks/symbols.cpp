@@ -68,23 +68,32 @@ public:
         return offset;
     }
 
-    /// "main+0x1f"; "" if no symbol covers the address.
-    [[nodiscard]] std::string name(std::uint64_t address) const {
+    /// A function, and the distance of an address from its start.
+    struct function {
+        std::string mangled;
+        std::uint64_t distance = 0;
+    };
+    /// nullopt if no symbol covers the address.
+    [[nodiscard]] std::optional<function> find(std::uint64_t address) const {
         if (!table_ || !names_) {
-            return "";
+            return std::nullopt;
         }
         for (std::uint64_t i = 0; auto const each = view_.entry<Elf64_Sym>(*table_, i); ++i) {
             unsigned const type = ELF64_ST_TYPE(each->st_info);
             if ((type == STT_FUNC || type == STT_GNU_IFUNC) && each->st_shndx != SHN_UNDEF &&
                 address >= each->st_value &&
                 address - each->st_value < std::max<std::uint64_t>(each->st_size, 1)) {
-                std::string const mangled = view_.text(*names_, each->st_name);
-                return mangled.empty() ? ""
-                                       : fmt::format("{}+{:#x}", demangle(mangled.c_str()),
-                                                     address - each->st_value);
+                return function{view_.text(*names_, each->st_name), address - each->st_value};
             }
         }
-        return "";
+        return std::nullopt;
+    }
+    /// "main+0x1f"; "" without a symbol.
+    [[nodiscard]] std::string name(std::uint64_t address) const {
+        auto const found = find(address);
+        return !found || found->mangled.empty()
+                   ? ""
+                   : fmt::format("{}+{:#x}", demangle(found->mangled.c_str()), found->distance);
     }
 
 private:
@@ -115,23 +124,47 @@ symbols::symbols() {
 
 symbols::~symbols() = default;
 
-std::string symbols::describe(std::uintptr_t address) {
+const symbols::mapping *symbols::find(std::uintptr_t address) const {
     auto const found = std::ranges::find_if(mappings_, [address](const mapping &each) {
         return address >= each.begin && address < each.end;
     });
-    if (found == mappings_.end() || found->path.empty()) {
+    return found == mappings_.end() || found->path.empty() ? nullptr : &*found;
+}
+
+symbols::file &symbols::open(const std::string &path) {
+    auto &mapped = files_[path];
+    if (!mapped) {
+        mapped = std::make_unique<file>(path);
+    }
+    return *mapped;
+}
+
+std::optional<symbols::code_address> symbols::locate(std::uintptr_t address) {
+    const mapping *const found = find(address);
+    if (found == nullptr || found->path.front() != '/') {
+        return std::nullopt;
+    }
+    return code_address{found->path,
+                        open(found->path).link_address(address - found->begin + found->offset)};
+}
+
+std::string symbols::mangled_name(std::uintptr_t address) {
+    auto const where = locate(address);
+    auto const found = where ? open(where->path).find(where->offset) : std::nullopt;
+    return found ? found->mangled : "";
+}
+
+std::string symbols::describe(std::uintptr_t address) {
+    const mapping *const found = find(address);
+    if (found == nullptr) {
         return "(unknown code)";
     }
-    if (found->path.front() != '/') {
+    auto const where = locate(address);
+    if (!where) {
         return fmt::format("({}+{:#x})", found->path, address - found->begin); // [vdso]
     }
-    auto &mapped = files_[found->path];
-    if (!mapped) {
-        mapped = std::make_unique<file>(found->path);
-    }
-    std::uint64_t const inside = mapped->link_address(address - found->begin + found->offset);
-    std::string const name = mapped->name(inside);
-    return fmt::format("{}{}({}+{:#x})", name, name.empty() ? "" : " ", found->path, inside);
+    std::string const name = open(where->path).name(where->offset);
+    return fmt::format("{}{}({}+{:#x})", name, name.empty() ? "" : " ", where->path, where->offset);
 }
 
 } // namespace diomp::stacks

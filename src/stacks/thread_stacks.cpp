@@ -103,10 +103,14 @@ void on_signal(int /*signal*/, siginfo_t *info, void *context) {
     errno = before;
 }
 
+/// Unused, or used by an earlier call.
 bool is_free(int signal) {
     struct sigaction now{};
-    return ::sigaction(signal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
-           now.sa_handler == SIG_DFL;
+    if (::sigaction(signal, nullptr, &now) != 0) {
+        return false;
+    }
+    return (now.sa_flags & SA_SIGINFO) == 0 ? now.sa_handler == SIG_DFL
+                                            : now.sa_sigaction == on_signal;
 }
 
 /// Installs on_signal() for an unused signal and returns the signal; 0 if all are in use. The
@@ -156,6 +160,7 @@ void thread_stack::describe_wait(std::string_view what) {
 all_stacks collect_stacks() {
     std::vector<thread_facts> const threads = list_threads();
     auto *const stacks = new thread_stack[threads.size()];
+    g_num.store(0, std::memory_order_release); // no handler takes two arrays for one
     g_first.store(stacks, std::memory_order_release);
     g_num.store(threads.size(), std::memory_order_release);
     int const signal = install_handler(threads);

@@ -20,6 +20,12 @@ world_rank rank_of(std::uint32_t number) { return world_rank{static_cast<int>(nu
 
 } // namespace
 
+template <typename Ready, typename Describe>
+status queue_lock::wait(Ready &&ready, Describe &&describe) {
+    return how_ == granted_by::store ? engine_.wait(ready, describe)
+                                     : engine_.wait_for_message(ready, describe);
+}
+
 status queue_lock::update(world_rank at, std::uint32_t *word, std::uint32_t operand,
                           std::int32_t op, std::uint32_t *old) {
     return transfers_.atomics().fetch(at, word, &operand, old, OMPX_UINT32, op);
@@ -79,8 +85,7 @@ status queue_lock::wait_until_granted() {
         return fmt::format("waiting for the lock at {}, whose queue is at rank {}",
                            static_cast<void *>(last_), home_.value());
     };
-    status const waited = transfers_.all_direct() ? engine_.wait(ready, describe)
-                                                  : engine_.wait_for_message(ready, describe);
+    status const waited = wait(ready, describe);
     if (!waited) {
         DIOMP_TRY(toggle(waiting | abandoned));
         return error(waited.failure().code(), waited.failure().message(),
@@ -120,8 +125,7 @@ result<std::uint32_t> queue_lock::next_in_queue() {
         return fmt::format("waiting for the next rank in the queue of the lock at {}",
                            static_cast<void *>(last_));
     };
-    DIOMP_TRY(transfers_.all_direct() ? engine_.wait(ready, describe)
-                                      : engine_.wait_for_message(ready, describe));
+    DIOMP_TRY(wait(ready, describe));
     return own_node() & next_mask;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Locks at an address in symmetric memory: Mellor-Crummey and Scott's queue lock, with one queue
+// Locks at an address in memory that all ranks have, symmetric or registered by
+// ompx_register_symmetric(): Mellor-Crummey and Scott's queue lock, with one queue
 // node per rank in the lock's own 8 bytes.
 //
 //   bytes 0 .. 3   at the lock's home rank: the last rank of the queue, plus 1; 0: the lock is free
@@ -11,7 +12,8 @@
 // the predecessor granted, the successor the low bits: all by atomic operations, so that the
 // network's and the processors' never mix.
 //
-// The home rank follows from the lock's offset, so that the locks of an array are spread.
+// The home rank follows from the lock's offset, so that the locks of an array are spread. Words in
+// registered memory are changed by their owner's handlers.
 #pragma once
 
 #include "base/ids.h"
@@ -31,12 +33,15 @@ class transfers;
 
 namespace diomp::sync {
 
-/// A lock of the symmetric memory that this rank maps at `lock`. Lives for one call; any thread.
+/// A lock of memory that this rank maps at `lock`. Lives for one call; any thread.
 class queue_lock {
 public:
+    /// What changes this rank's node: stores, or handlers of this rank.
+    enum class granted_by { store, message };
+
     queue_lock(messaging::engine &engine, rma::transfers &transfers, world_rank self,
-               world_rank home, void *lock)
-        : engine_(engine), transfers_(transfers), self_(self), home_(home),
+               world_rank home, void *lock, granted_by how)
+        : engine_(engine), transfers_(transfers), self_(self), home_(home), how_(how),
           last_(static_cast<std::uint32_t *>(lock)), node_(last_ + 1) {}
 
     /// Blocks until granted. OMPX_ERR_LOCK if this rank holds the lock or waits for it.
@@ -51,6 +56,9 @@ private:
     result<bool> begin();
     status wait_until_granted();
     result<std::uint32_t> next_in_queue();
+    /// Waits for a change of the own node.
+    template <typename Ready, typename Describe>
+    status wait(Ready &&ready, Describe &&describe);
     status toggle(std::uint32_t flags);
 
     status update(world_rank at, std::uint32_t *word, std::uint32_t operand, std::int32_t op,
@@ -68,6 +76,7 @@ private:
     rma::transfers &transfers_;
     world_rank self_;
     world_rank home_;
+    granted_by how_;
     std::uint32_t *last_;
     std::uint32_t *node_;
 };

@@ -54,6 +54,7 @@ struct geometry {
     std::uint64_t base = 0;
     std::size_t usable_bytes = 0;
     std::size_t device_bytes = 0;
+    int has_redzones = 0;
 
     [[nodiscard]] std::size_t device_offset() const { return round_up(usable_bytes, slot_granule); }
     [[nodiscard]] std::size_t slot_bytes() const {
@@ -117,14 +118,15 @@ result<geometry> agree_geometry(launch::launcher &launcher, const arena_options 
     auto const &job = launcher.info();
     if (job.rank == world_rank{0}) {
         geometry mine{options.base == 0 ? arena::default_base() : options.base,
-                      options.usable_bytes, options.device_bytes};
+                      options.usable_bytes, options.device_bytes, options.has_redzones ? 1 : 0};
         choose_auto_sizes(mine, options, static_cast<std::size_t>(job.size));
         mine.usable_bytes = round_up(mine.usable_bytes, page_bytes);
         if (job.size == 1) {
             return mine;
         }
-        DIOMP_TRY(launcher.put("window", fmt::format("{} {} {} {}", library_version(), mine.base,
-                                                     mine.usable_bytes, mine.device_bytes)));
+        DIOMP_TRY(launcher.put("window", fmt::format("{} {} {} {} {}", library_version(), mine.base,
+                                                     mine.usable_bytes, mine.device_bytes,
+                                                     mine.has_redzones)));
     }
     DIOMP_TRY(launcher.fence());
     auto text = launcher.get(world_rank{0}, "window");
@@ -132,8 +134,8 @@ result<geometry> agree_geometry(launch::launcher &launcher, const arena_options 
     std::string const version = text.value().substr(0, text.value().find(' '));
     DIOMP_TRY(check_version(job, version));
     geometry agreed;
-    if (std::sscanf(text.value().c_str() + version.size(), "%lu %zu %zu", &agreed.base,
-                    &agreed.usable_bytes, &agreed.device_bytes) != 3) {
+    if (std::sscanf(text.value().c_str() + version.size(), "%lu %zu %zu %d", &agreed.base,
+                    &agreed.usable_bytes, &agreed.device_bytes, &agreed.has_redzones) != 4) {
         return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed arena geometry");
     }
     return agreed;
@@ -250,6 +252,7 @@ result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
     made->num_slots_ = job.size;
     made->num_local_ = job.local_size;
     made->is_in_core_ = options.is_in_core;
+    made->has_redzones_ = shape.has_redzones != 0;
     made->local_ranks_ = job.local_ranks;
     made->fd_ = fd.value().release();
     DIOMP_TRY(made->map_control());

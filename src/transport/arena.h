@@ -34,6 +34,8 @@ struct arena_options {
     std::size_t device_bytes = 0;  ///< per slot, after the usable bytes
     /// As large as usable_bytes, at least device_bytes, and at most the available space.
     bool choose_device_bytes = false;
+    /// Blocks are followed by bytes of no block. Rank 0's choice, so that all heaps are equal.
+    bool has_redzones = false;
     /// Core files include all segments of the node, which commits them. Otherwise they include the
     /// ranges passed to allow_in_core.
     bool is_in_core = false;
@@ -60,6 +62,8 @@ public:
     /// Offset of the device area in each slot, a multiple of max_alignment, and its size.
     [[nodiscard]] std::size_t device_offset() const { return device_offset_; }
     [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
+    /// Whether blocks are followed by bytes of no block, on all ranks.
+    [[nodiscard]] bool has_redzones() const { return has_redzones_; }
     /// Size of the world.
     [[nodiscard]] int num_slots() const { return num_slots_; }
     /// The slot's address, equal in every process; it has memory only on the owner's node.
@@ -105,6 +109,7 @@ private:
     std::byte *control_ = nullptr;
     bool mapped_ = false;
     bool is_in_core_ = false;
+    bool has_redzones_ = false;
     std::vector<world_rank> local_ranks_; ///< [local rank]
 };
 

@@ -457,4 +457,20 @@ TEST(collectives, bad_arguments_come_back_with_a_sentence) {
     EXPECT_EQ(ompx_op_free(&unknown), OMPX_ERR_ARG);
 }
 
+TEST(averages, are_of_sums_in_the_type_of_the_elements) {
+    int const ranks = ompx_num_ranks();
+    std::int8_t const byte = 100;
+    std::int8_t mean = 0;
+    ASSERT_EQ(ompx_allreduce(&mean, &byte, 1, OMPX_INT8, OMPX_AVG, ompx_group_world), 0);
+    EXPECT_EQ(mean, static_cast<std::int8_t>(100 * ranks) / ranks) << "the sum wraps";
+    std::int32_t const word = 100;
+    std::int32_t wide_mean = 0;
+    ASSERT_EQ(ompx_allreduce(&wide_mean, &word, 1, OMPX_INT32, OMPX_AVG, ompx_group_world), 0);
+    EXPECT_EQ(wide_mean, 100) << "a wider type does not";
+    std::uint16_t const half = 0x7b53; // 60000
+    std::uint16_t half_mean = 0;
+    ASSERT_EQ(ompx_allreduce(&half_mean, &half, 1, OMPX_FLOAT16, OMPX_AVG, ompx_group_world), 0);
+    EXPECT_EQ(half_mean, ranks == 1 ? half : 0x7c00) << "120000 is infinite";
+}
+
 } // namespace

@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-! Calls whose places call_sites_test.py looks for in the statistics: a comment "! CALLS function count" is on the
+! Calls whose places call_sites.py looks for in the statistics: a comment "! CALLS function count" is on the
 ! line of each.
 program call_sites
     use diomp

@@ -163,7 +163,8 @@ contains
     !> Static arrays that all ranks register, and transfers of a context.
     subroutine contexts()
         integer(c_int32_t), save, target :: field(4000)
-        integer(c_int32_t), target :: mine(1000), back(1000)
+        integer(c_int32_t), target :: mine(1000), back(1000), old
+        integer(c_int64_t), save, target :: signal = 0
         type(ompx_context_t) :: context
         integer :: i, mode
         field = -1
@@ -179,10 +180,24 @@ contains
         call check(ompx_context_put_nb(context, next, field(1:10:2), mine(1:5)) == OMPX_ERR_UNSUPPORTED, "section")
         call check(ompx_unregister(field) == OMPX_ERR_ADDRESS, "not alone")
         mode = ompx_set_errors(mode, OMPX_SCOPE_THREAD)
+        call succeed(ompx_register_symmetric(signal), "register_symmetric")
+        call succeed(ompx_context_put_signal_nb(context, next, field(2001:3000), mine, signal, 5_c_int64_t, &
+                                                OMPX_SIGNAL_SET), "put_signal")
+        call succeed(ompx_context_atomic_fetch_nb(context, next, field(3001), 11_c_int32_t, old, OMPX_SUM), "fetch")
+        call succeed(ompx_context_fence(context), "fence")
+        call check(old == -1, "the old value")
+        call succeed(ompx_context_atomic_compare_swap_nb(context, next, field(3001), 10_c_int32_t, 12_c_int32_t, old), &
+                     "compare_swap")
+        call succeed(ompx_context_fence(context), "fence")
+        call check(old == 10, "the sum")
+        call succeed(ompx_signal_wait(signal, OMPX_CMP_EQ, 5_c_int64_t), "wait")
+        call check(all(field(2001:3000) == mine + 1000*(before - me)), "what the signal told")
         call succeed(ompx_context_free(context), "free")
         call succeed(ompx_barrier(), "barrier")
+        call check(field(3001) == 12, "what was exchanged")
+        call succeed(ompx_unregister_symmetric(signal), "unregister_symmetric")
         call check(all(field(1001:2000) == mine + 1000*(before - me)), "what came")
-        call check(all(field(:1000) == -1) .and. all(field(2001:) == -1), "and nothing else")
+        call check(all(field(:1000) == -1) .and. all(field(3002:) == -1), "and nothing else")
         call succeed(ompx_unregister_symmetric(field), "unregister_symmetric")
     end subroutine
 end program calls_test

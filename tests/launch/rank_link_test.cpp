@@ -52,7 +52,7 @@ protected:
         auto made =
             rank_link::create(*loop_, seen_, seen_,
                               {.rank = 3, .size = 4, .node_size = 4, .job_id = "j", .host = "h"},
-                              pipe_[0].get(), pipe_[0].get(), rank_end_);
+                              pipe_[0].get(), rank_end_);
         ASSERT_TRUE(made) << made.failure().message();
         link_ = made.take();
     }

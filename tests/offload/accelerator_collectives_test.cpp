@@ -10,6 +10,72 @@
 namespace diomp::test {
 namespace {
 
+class device_pairs : public device_collectives {
+protected:
+    static constexpr std::size_t num_pairs = 300;
+
+    /// Values that several members have, so that indices decide.
+    template <typename Pair>
+    static Pair brought_pair(int member, std::size_t i) {
+        Pair made{};
+        made.value =
+            static_cast<decltype(made.value)>((member + static_cast<int>(i)) % 2 == 0 ? -1 : 3);
+        made.index = static_cast<decltype(made.index)>(100 - member);
+        return made;
+    }
+    template <typename Pair>
+    Pair wanted_pair(ompx_op_t op, std::size_t i) const {
+        auto wanted = brought_pair<Pair>(0, i);
+        for (int member = 1; member < size_; ++member) {
+            auto const each = brought_pair<Pair>(member, i);
+            bool const is_less = each.value < wanted.value;
+            bool const is_greater = each.value > wanted.value;
+            bool const is_lower = !is_less && !is_greater && each.index < wanted.index;
+            wanted = is_lower || (op == OMPX_MINLOC ? is_less : is_greater) ? each : wanted;
+        }
+        return wanted;
+    }
+    template <typename Pair>
+    void check(ompx_type_t type, ompx_op_t op) {
+        for (int place = 0; place < num_own(); ++place) {
+            std::vector<Pair> made;
+            for (std::size_t i = 0; i < num_pairs; ++i) {
+                made.push_back(brought_pair<Pair>(first_ + place, i));
+            }
+            scripted::write(copies_[static_cast<std::size_t>(place)], made);
+        }
+        std::int32_t *const b = buffer_.data();
+        ASSERT_EQ(ompx_target_allreduce(b, b, all, num_pairs, type, op, group_), 0);
+        for (void *const copy : copies_) {
+            auto const got = scripted::read<Pair>(copy, num_pairs);
+            for (std::size_t i = 0; i < num_pairs; ++i) {
+                auto const wanted = wanted_pair<Pair>(op, i);
+                ASSERT_FALSE(got[i].value < wanted.value || got[i].value > wanted.value) << i;
+                ASSERT_EQ(got[i].index, wanted.index) << "type " << type << ", pair " << i;
+            }
+        }
+    }
+};
+
+TEST_F(device_pairs, have_the_least_or_greatest_value_and_the_lowest_index) {
+    for (ompx_op_t const op : {OMPX_MINLOC, OMPX_MAXLOC}) {
+        check<ompx_float_int_t>(OMPX_FLOAT_INT, op);
+        check<ompx_double_int_t>(OMPX_DOUBLE_INT, op);
+        check<ompx_long_int_t>(OMPX_LONG_INT, op);
+        check<ompx_2int_t>(OMPX_2INT, op);
+        check<ompx_short_int_t>(OMPX_SHORT_INT, op);
+        check<ompx_long_double_int_t>(OMPX_LONG_DOUBLE_INT, op); // through host memory
+        check<ompx_2int64_t>(OMPX_2INT64, op);
+        check<ompx_double_int64_t>(OMPX_DOUBLE_INT64, op);
+    }
+    EXPECT_EQ(
+        ompx_target_allreduce(buffer_.data(), buffer_.data(), all, 1, OMPX_2INT, OMPX_SUM, group_),
+        OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_target_allreduce(buffer_.data(), buffer_.data(), all, 1, OMPX_INT32, OMPX_MINLOC,
+                                    group_),
+              OMPX_ERR_ARG);
+}
+
 TEST_F(device_collectives, reductions) {
     std::int32_t *const b = buffer_.data();
     fill();

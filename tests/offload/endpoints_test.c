@@ -104,6 +104,13 @@ static void all_at_once(size_t count) {
     CHECK(ompx_target_allreduce(field, field, OMPX_GROUP_DEVICES, count, OMPX_DOUBLE, OMPX_AVG,
                                 all) == 0);
     CHECK(copies_hold(sum / size, 0, count));
+    /* Pairs of equal value and index. */
+    for (int op = OMPX_MINLOC; op <= OMPX_MAXLOC; ++op) {
+        set_copies(0);
+        CHECK(ompx_target_allreduce(field, field, OMPX_GROUP_DEVICES, count / 2, OMPX_2DOUBLE, op,
+                                    all) == 0);
+        CHECK(copies_hold(op == OMPX_MINLOC ? 0 : size - 1, 0, count / 2 * 2));
+    }
     set_copies(100);
     int const root = size - 2;
     CHECK(ompx_target_bcast(field, OMPX_GROUP_DEVICES, sizeof(double) * count, root, all) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Locks at an address in symmetric memory, in C and in C++.
+// Locks at an address in symmetric memory and in static data, in C and in C++.
 #include "diomp.hpp"
 
 #include <gmock/gmock.h>
@@ -17,13 +17,19 @@ int const me = ompx_rank_num();
 int const ranks = ompx_num_ranks();
 
 /// Locks and, at rank 0, counters that are not atomic.
-class lock_at : public testing::Test {
+/// The parameter: whether the locks are in static data that all ranks have registered.
+class lock_at : public testing::TestWithParam<bool> {
 protected:
     static constexpr std::size_t count = 5;
 
     void SetUp() override {
-        locks = static_cast<ompx_lock_t *>(
-            ompx_alloc(count * sizeof(ompx_lock_t), 0, OMPX_MEM_SYMMETRIC));
+        if (GetParam()) {
+            locks = static_locks;
+            ASSERT_EQ(ompx_register_symmetric(static_locks, sizeof(static_locks)), 0);
+        } else {
+            locks = static_cast<ompx_lock_t *>(
+                ompx_alloc(count * sizeof(ompx_lock_t), 0, OMPX_MEM_SYMMETRIC));
+        }
         std::memset(static_cast<void *>(locks), 0xff, count * sizeof(ompx_lock_t));
         counters = static_cast<std::int64_t *>(
             ompx_alloc(count * sizeof(std::int64_t), 0, OMPX_MEM_SYMMETRIC));
@@ -36,7 +42,7 @@ protected:
             EXPECT_EQ(locks[i].word, 0U) << "all locks are free again, at all ranks";
         }
         EXPECT_EQ(ompx_free(counters), 0);
-        EXPECT_EQ(ompx_free(locks), 0);
+        EXPECT_EQ(GetParam() ? ompx_unregister_symmetric(locks) : ompx_free(locks), 0);
     }
     /// Correct only under the lock.
     void increment(std::size_t i) const {
@@ -58,11 +64,12 @@ protected:
         return -1;
     }
 
+    static inline ompx_lock_t static_locks[count];
     ompx_lock_t *locks = nullptr;
     std::int64_t *counters = nullptr;
 };
 
-TEST_F(lock_at, excludes_other_ranks) {
+TEST_P(lock_at, excludes_other_ranks) {
     constexpr int rounds = 400;
     for (int n = 0; n < rounds; ++n) {
         std::size_t const i = static_cast<std::size_t>(n) % 2; // two at the same time
@@ -77,7 +84,7 @@ TEST_F(lock_at, excludes_other_ranks) {
     }
 }
 
-TEST_F(lock_at, several_are_held_at_once) {
+TEST_P(lock_at, several_are_held_at_once) {
     for (int n = 0; n < 50; ++n) {
         for (std::size_t i = 0; i < count; ++i) { // in one order on all ranks
             ASSERT_EQ(ompx_lock_at(&locks[i]), 0);
@@ -94,7 +101,7 @@ TEST_F(lock_at, several_are_held_at_once) {
     }
 }
 
-TEST_F(lock_at, try_says_busy_and_takes_a_free_lock) {
+TEST_P(lock_at, try_says_busy_and_takes_a_free_lock) {
     ompx_lock_t *const lock = &locks[2];
     for (int holder = 0; holder < ranks; ++holder) {
         if (me == holder) {
@@ -128,7 +135,7 @@ TEST_F(lock_at, try_says_busy_and_takes_a_free_lock) {
     }
 }
 
-TEST_F(lock_at, waiting_ranks_get_it_in_order) {
+TEST_P(lock_at, waiting_ranks_get_it_in_order) {
     ompx_lock_t *const lock = &locks[3];
     auto *const turn = &counters[4];
     if (me == 0) {
@@ -153,7 +160,7 @@ TEST_F(lock_at, waiting_ranks_get_it_in_order) {
     ASSERT_EQ(ompx_unlock_at(lock), 0);
 }
 
-TEST_F(lock_at, orders_memory) {
+TEST_P(lock_at, orders_memory) {
     // Plain stores of the holder are seen by the next one, in memory that all can load.
     if (ompx_num_local_ranks() != ranks || ompx_remote_ptr(counters, (me + 1) % ranks) == nullptr) {
         GTEST_SKIP() << "not all ranks load the memory of rank 0";
@@ -169,7 +176,7 @@ TEST_F(lock_at, orders_memory) {
     EXPECT_EQ(shared[1], 1000 * ranks);
 }
 
-TEST_F(lock_at, misuse_is_an_error) {
+TEST_P(lock_at, misuse_is_an_error) {
     ompx_lock_t own{};
     EXPECT_EQ(ompx_lock_at(&own), OMPX_ERR_ADDRESS);
     EXPECT_EQ(ompx_lock_at(nullptr), OMPX_ERR_ARG);
@@ -180,6 +187,14 @@ TEST_F(lock_at, misuse_is_an_error) {
     EXPECT_EQ(ompx_lock_at(crooked), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_lock_at_init(&own, 1), OMPX_ERR_ADDRESS);
     EXPECT_EQ(ompx_lock_at_init(locks, SIZE_MAX / 8), OMPX_ERR_ADDRESS);
+    if (GetParam()) {
+        EXPECT_EQ(ompx_lock_at_init(locks, count + 1), OMPX_ERR_ADDRESS);
+        EXPECT_EQ(ompx_lock_at(locks + count), OMPX_ERR_ADDRESS);
+        EXPECT_EQ(ompx_lock_at(locks - 1), OMPX_ERR_ADDRESS);
+    }
+    EXPECT_EQ(ompx_register(&own, sizeof(own)), 0);
+    EXPECT_EQ(ompx_lock_at(&own), OMPX_ERR_ADDRESS) << "other ranks do not have it";
+    EXPECT_EQ(ompx_unregister(&own), 0);
     EXPECT_EQ(ompx_lock_at_init(nullptr, 0), 0);
     auto *const local = static_cast<ompx_lock_t *>(ompx_alloc(8, 0, OMPX_MEM_LOCAL));
     EXPECT_EQ(ompx_lock_at(local), OMPX_ERR_ADDRESS);
@@ -194,7 +209,7 @@ TEST_F(lock_at, misuse_is_an_error) {
     EXPECT_EQ(ompx_unlock_at(&locks[1]), OMPX_ERR_LOCK);
 }
 
-TEST_F(lock_at, as_standard_mutexes) {
+TEST_P(lock_at, as_standard_mutexes) {
     diomp::queue_mutex const first(&locks[0]);
     diomp::queue_mutex second(&locks[1]);
     for (int n = 0; n < 50; ++n) {
@@ -221,5 +236,8 @@ TEST_F(lock_at, as_standard_mutexes) {
     }
     ompx_barrier();
 }
+
+INSTANTIATE_TEST_SUITE_P(memory, lock_at, testing::Bool(),
+                         [](const auto &kind) { return kind.param ? "static_data" : "symmetric"; });
 
 } // namespace

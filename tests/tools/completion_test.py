@@ -17,7 +17,7 @@ import time
 import unittest
 
 BIN, SCRIPTS, SHELL = (os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3])
-TOOLS = [tool for tool in ("diomp-run", "diomp-info", "diomp-bench", "diomp-deviced", "diompcc", "diompcxx", "diompfc")
+TOOLS = [tool for tool in ("diomp-run", "diomp-info", "diomp-bench", "diomp-deviced", "diomp-trace", "diompcc", "diompcxx", "diompfc")
          if os.path.exists(os.path.join(BIN, tool))]
 LIMIT_S = 30
 

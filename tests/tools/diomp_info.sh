@@ -108,6 +108,11 @@ expect 1 '^BAD +settings +DIOMP_LOG=loud' env DIOMP_LOG=loud "$bin/diomp-info" -
 expect 1 '^BAD +memory files +ftruncate.*too large' bash -c "ulimit -f 1000; '$bin/diomp-info' --doctor"
 expect 1 'files are limited to .*remedy: .*ulimit -f' bash -c "ulimit -f 1000; '$bin/diomp-run' -n 2 '$bin/diomp-info'"
 expect 0 '^ +1: shm$' bash -c "ulimit -f 2000000; DIOMP_SEGMENT_SIZE=8M '$bin/diomp-run' -n 2 '$bin/diomp-info'"
+mkdir "$work/emulator"
+printf '#!/bin/sh\necho "qemu-aarch64 version 99"\n' >"$work/emulator/qemu-aarch64-static"
+chmod +x "$work/emulator/qemu-aarch64-static"
+expect 0 '^ok +emulator +qemu-aarch64 version 99: runs code for DPUs' env PATH="$work/emulator:$PATH" "$bin/diomp-info" --doctor
+expect 0 '^ok +emulator +none .qemu-user-static' env PATH=/nowhere "$bin/diomp-info" --doctor
 expect 1 '^BAD +address range' bash -c "ulimit -v 4000000; '$bin/diomp-info' --doctor"
 # The node without a GPU, then with two and four that a stand-in has.
 none=(env DIOMP_CUDA_LIBRARY=/nowhere/libcuda.so DIOMP_HIP_LIBRARY=/nowhere/libhip.so)

@@ -21,6 +21,7 @@ cd "$work"
 step "what is installed"
 for file in env.sh bin/diomp-run bin/diomp-info bin/diompcc bin/diompcxx include/diomp.h "$libdir/libdiomp.so" \
     "$libdir/diomp/dpu-ld" "$libdir/cmake/DiOMP/DiOMPConfig.cmake" "$libdir/pkgconfig/diomp.pc" \
+    bin/diomp-trace share/man/man1/diomp-trace.1 \
     bin/diomp-deviced share/diomp/systemd/diomp-deviced.service share/man/man1/diomp-deviced.1 \
     share/man/man1/diompcc.1 share/man/man1/diompcxx.1 share/man/man1/diomp-info.1 share/man/man7/diomp.7 \
     share/man/man3/diomp.3 share/man/man3/ompx_put.3 share/man/man3/ompx_get_nb.3 \

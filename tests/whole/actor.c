@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,6 +193,15 @@ static void talk_late(void) {
     CHECK(sum == ranks * (ranks + 1) / 2);
 }
 
+/* Rank 0 has a use of its own for SIGUSR1. */
+static void handle_signal_and_talk(void) {
+    if (me == 0) {
+        signal(SIGUSR1, count_signal);
+    }
+    talk_late();
+    printf("rank %d got %d\n", me, (int)num_signals);
+}
+
 static void two_reductions(void) {
     static double values[12500]; /* 100000 bytes */
     CHECK(ompx_allreduce(local, local, 1, OMPX_INT64, OMPX_SUM, NULL) == 0);
@@ -212,6 +222,25 @@ static void put_and_compute(void) {
     struct timespec const pause = {0, 100000000};
     nanosleep(&pause, NULL);
     CHECK(ompx_fence() == 0);
+}
+
+/* A put by a thread of its own, then calls of the world and of the even or odd ranks. */
+static void *put_in_thread(void *name) {
+    CHECK(prctl(PR_SET_NAME, name) == 0);
+    CHECK(ompx_put((me + 1) % ranks, memory, local, 8) == 0);
+    CHECK(ompx_fence_rank((me + 1) % ranks) == 0);
+    return NULL;
+}
+static void trace_groups(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, put_in_thread, "putter") == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(ompx_sync(ompx_group_world) == 0);
+    ompx_group_t half;
+    int64_t value = me;
+    CHECK(ompx_group_split(ompx_group_world, me % 2, 0, &half) == 0);
+    CHECK(ompx_allreduce(&value, &value, 1, OMPX_INT64, OMPX_SUM, half) == 0);
+    CHECK(ompx_group_free(&half) == 0);
 }
 
 /* 5 puts to each rank by the own address of an asymmetric part. */
@@ -429,9 +458,11 @@ static struct behaviour {
                         {"resident", resident, 0},
                         {"nothing", nothing, 0},
                         {"talk_late", talk_late, 0},
+                        {"handle_signal_and_talk", handle_signal_and_talk, 0},
                         {"two_reductions", two_reductions, 0},
                         {"count_transfers", count_transfers, 0},
                         {"put_and_compute", put_and_compute, 0},
+                        {"trace_groups", trace_groups, 0},
                         {"count_pointers", count_pointers, 0},
                         {"out_of_memory", out_of_memory, 1},
                         {"where", where, 0},

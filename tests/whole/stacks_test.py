@@ -167,6 +167,93 @@ class stacks_test(jobs.jobs):
         for block in blocks.values():
             self.shows(block, "endless", "main")  # it may still be printing its number
 
+    # ---- A user asks, and the job goes on
+
+    def start_waiting(self, behaviour, *options, **settings):
+        """A job of RANKS ranks that ends well once the file self.go is there; its errors are in self.errors."""
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.go = os.path.join(place.name, "go")
+        self.errors = os.path.join(place.name, "errors")
+        shell = os.path.join(place.name, "rsh")
+        with open(shell, "w") as file:
+            file.write('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+        os.chmod(shell, stat.S_IRWXU)
+        with open(self.errors, "w") as errors:
+            process = subprocess.Popen(
+                [jobs.RUN, *(options or ("-n", str(RANKS), "--bind-to", "none")), "--", jobs.ACTOR, behaviour],
+                env={**self.environment, "TEST_GO": self.go, "DIOMP_RSH": shell, **settings}, text=True, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=errors)
+        self.started.append(process)
+        for _ in range(RANKS):
+            self.assertIn("waits", process.stdout.readline())
+        return process
+
+    def errors_with(self, pattern, count):
+        """The job's errors once they have `count` matches of the pattern."""
+        end = time.monotonic() + jobs.LIMIT_S
+        while time.monotonic() < end:
+            with open(self.errors) as file:
+                text = file.read()
+            if len(re.findall(pattern, text, re.MULTILINE)) >= count:
+                return text
+            time.sleep(0.01)
+        self.fail(text)
+
+    def ends_well(self, process):
+        with open(self.go, "w"):
+            pass
+        out, _ = process.communicate(timeout=jobs.LIMIT_S)
+        with open(self.errors) as file:
+            text = file.read()
+        self.assertEqual(process.returncode, 0, text)
+        return out, text
+
+    def shown_twice_then_well(self, *options, **settings):
+        process = self.start_waiting("talk_late", *options, **settings)
+        for round_, number in enumerate((signal.SIGUSR1, signal.SIGUSR2), 1):
+            process.send_signal(number)
+            text = self.errors_with(r"talk_late\+0x", RANKS * round_)
+            shown = re.findall(r"^diomp: stacks of rank (\d) ", text, re.MULTILINE)
+            self.assertEqual(sorted(shown), sorted(list("012") * round_), text)
+        _, text = self.ends_well(process)
+        self.assertEqual(len(re.findall("stacks of rank", text)), 2 * RANKS, text)
+        self.assertNotIn("diomp-run", text)
+
+    def test_user_signals_show_them_and_the_job_goes_on(self):
+        self.shown_twice_then_well()
+
+    def test_user_signals_on_several_hosts(self):
+        self.shown_twice_then_well("--hosts", "a:2,b")
+
+    def test_user_signal_that_the_program_handles(self):
+        process = self.start_waiting("handle_signal_and_talk")
+        process.send_signal(signal.SIGUSR1)
+        self.errors_with(r"talk_late\+0x", RANKS - 1)
+        process.send_signal(signal.SIGUSR2)
+        text = self.errors_with(r"talk_late\+0x", 2 * RANKS - 1)
+        shown = re.findall(r"^diomp: stacks of rank (\d) ", text, re.MULTILINE)
+        self.assertEqual(sorted(shown), list("01122"), text)
+        out, _ = self.ends_well(process)
+        for rank, count in ((0, 1), (1, 0), (2, 0)):
+            self.assertIn(f"rank {rank} got {count}\n", out)
+
+    def test_user_signal_with_stacks_off_ends_ranks(self):
+        process = self.start_waiting("talk_late", DIOMP_STACKS="off")
+        process.send_signal(signal.SIGUSR1)
+        process.communicate(timeout=jobs.LIMIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGUSR1)
+
+    def test_last_stacks_after_others(self):
+        process = self.start_waiting("talk_late")
+        process.send_signal(signal.SIGUSR1)
+        self.errors_with(r"talk_late\+0x", RANKS)
+        process.send_signal(signal.SIGQUIT)
+        process.communicate(timeout=jobs.LIMIT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGQUIT)
+        text = self.errors_with(r"talk_late\+0x", 2 * RANKS)
+        self.assertNotIn("shows no stacks", text)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,6 +10,7 @@ import unittest
 
 import jobs
 
+MERGE = os.path.join(os.path.dirname(jobs.RUN), "diomp-trace")
 OVERLAP = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "trace-overlap.py")
 
 
@@ -53,7 +54,7 @@ class trace_test(jobs.jobs):
         (begin,) = [event for event in events if event["ph"] == "b"]
         (end,) = [event for event in events if event["ph"] == "e"]
         self.assertEqual(begin["name"], "put to rank 1")
-        self.assertEqual(begin["args"], {"bytes": 100})
+        self.assertEqual(begin["args"], {"bytes": 100, "peer": 1})
         self.assertLess(end["ts"] - begin["ts"], 90e3)
         done = subprocess.run([sys.executable, OVERLAP, self.path("t.0.json")], capture_output=True, text=True, check=True)
         rank, in_flight, hidden = done.stdout.splitlines()[1].split()[:3]
@@ -85,11 +86,97 @@ class trace_test(jobs.jobs):
         events = flight(1, 0, 3000) + flight(2, 2000, 4000) + [call(0, 500), call(3500, 5000)]
         with open(self.path("made.json"), "w", encoding="utf-8") as file:
             json.dump(events, file)
-        done = subprocess.run([sys.executable, OVERLAP, self.path("made.json"), "-o", self.path("all.json")],
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, OVERLAP, self.path("made.json")], capture_output=True, text=True,
+                              check=True)
         self.assertEqual(done.stdout.splitlines()[1].split(), ["3", "4.000", "3.000", "75%", "2.000"])
-        with open(self.path("all.json"), encoding="utf-8") as file:
-            self.assertEqual(json.load(file), events)
+
+    def events_of(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_calls_have_peer_group_and_thread(self):
+        self.succeeds(3, "trace_groups", DIOMP_TRACE=self.path("t.json"))
+        labels = []
+        for rank in range(3):
+            events = self.events_of(f"t.{rank}.json")
+            calls = [event for event in events if event["ph"] == "X"]
+            (put,) = [call for call in calls if call["name"] == "ompx_put"]
+            self.assertEqual(put["args"]["peer"], (rank + 1) % 3)
+            self.assertNotIn("group", put["args"])
+            (world,) = [call for call in calls if call["name"] == "ompx_sync"]
+            self.assertEqual(world["args"]["group"], "world")
+            self.assertNotIn("peer", world["args"])
+            (other,) = [call for call in calls if call["name"] == "ompx_allreduce"]
+            labels.append(other["args"]["group"])
+            (fence,) = [call for call in calls if call["name"] == "ompx_fence_rank"]
+            self.assertEqual(fence["args"]["peer"], (rank + 1) % 3)
+            names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+            self.assertEqual(names[put["tid"]], "putter", "a thread that has ended keeps its name")
+            self.assertEqual(names[world["tid"]], "actor")
+        self.assertEqual(labels[0], labels[2])
+        self.assertNotIn(labels[1], (labels[0], "world"))
+        self.assertNotEqual(labels[0], "world")
+
+    def merge(self, *names):
+        return subprocess.run([MERGE, "-o", self.path("all.json"), *map(self.path, names)], capture_output=True,
+                              text=True, check=False)
+
+    def test_the_ranks_files_become_one(self):
+        self.succeeds(2, "put_and_compute", DIOMP_TRACE=self.path("t.json"), DIOMP_NODE_SIZE="1")
+        done = self.merge("t.1.json", "t.0.json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        # A node that only seems to be another host.
+        self.assertRegex(done.stdout, r"^\S+\+1: clock moved by 0\.000 us\n$")
+        events = self.events_of("all.json")
+        self.assertEqual(len(events), sum(len(self.events_of(f"t.{rank}.json")) for rank in range(2)))
+        self.assertEqual([event["pid"] for event in events if event["name"] == "process_name"], [0, 1])
+        flights = [event["id"] for event in events if event["ph"] == "b"]
+        self.assertEqual(len(flights), 2)
+        self.assertEqual(len(set(flights)), 2, "of two ranks")
+
+    def made_trace(self, rank, host, clock_us, barriers):
+        """Writes the trace of a rank whose clock is ahead by clock_us, with (begin, end) of its barriers."""
+        events = [{"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank} on {host}"}}]
+        for begin, end in barriers:
+            events.append({"ph": "X", "name": "ompx_barrier", "pid": rank, "tid": 1, "ts": begin + clock_us,
+                           "dur": end - begin, "args": {"bytes": 0, "path": "", "group": "world"}})
+        with open(self.path(f"t.{rank}.json"), "w", encoding="utf-8") as file:
+            json.dump(events, file)
+
+    def merged_barriers(self, rank):
+        return [event["ts"] for event in self.events_of("all.json") if event["ph"] == "X" and event["pid"] == rank]
+
+    def test_clocks_of_hosts_are_aligned(self):
+        # Rank 2 enters last and first, so that the barriers bound its clock to 10 us.
+        self.made_trace(0, "a", 0, [(1000, 2010), (3000, 4005)])
+        self.made_trace(1, "a", 0, [(1100, 2010), (3990, 4005)])
+        self.made_trace(2, "b", 5e6, [(2000, 2010), (3000, 4005)])
+        self.made_trace(3, "c", 4, [(1500, 2010), (3500, 4005)])
+        done = self.merge("t.0.json", "t.1.json", "t.2.json", "t.3.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^b: clock moved by -[0-9.]+ us\nc: clock moved by 0.000 us\n$")
+        self.assertEqual(self.merged_barriers(0), [1000, 3000])
+        for found, true in zip(self.merged_barriers(2), (2000, 3000)):
+            self.assertLessEqual(abs(found - true), 15)
+        self.assertEqual(self.merged_barriers(3), [1504, 3504], "its clock may be right")
+
+    def test_a_host_without_common_calls_is_named(self):
+        self.made_trace(0, "a", 0, [(1000, 2000)])
+        self.made_trace(1, "b", 700, [])
+        done = self.merge("t.0.json", "t.1.json")
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, "b: no collective call of the world aligns its clock\n"))
+
+    def test_what_is_no_trace_is_an_error(self):
+        self.made_trace(0, "a", 0, [(1000, 2000)])
+        for name, content in (("cut.json", "[{"), ("other.json", "{}"), ("empty.json", "")):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(content)
+            done = self.merge("t.0.json", name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(self.path(name), done.stderr)
+        self.assertIn("missing.json: No such file", self.merge("missing.json").stderr)
+        self.assertFalse(os.path.exists(self.path("all.json")))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,16 @@ std::string last_line(std::string text) {
     return text.substr(text.rfind('\n') + 1);
 }
 
+/// Code for DPUs can run here only under an emulator; jobs need none.
+finding check_emulator() {
+    auto const version_run = run_command({"qemu-aarch64-static", "--version"});
+    return {"emulator", severity::fine,
+            version_run.exit_status == 0
+                ? fmt::format("{}: runs code for DPUs (64-bit Arm)", first_line(version_run.output))
+                : "none (qemu-user-static): needed only to run code for DPUs here",
+            ""};
+}
+
 finding check_launcher() {
     std::string const path = launcher_path();
     auto const version_run = run_command({path, "--version"});
@@ -103,7 +113,8 @@ finding check_compiler() {
 } // namespace
 
 std::vector<finding> examine_installation() {
-    return {library(), check_launcher(), check_openmp(), check_compiler(), check_job()};
+    return {library(),        check_launcher(), check_openmp(),
+            check_compiler(), check_emulator(), check_job()};
 }
 
 int run_probe_rank() {

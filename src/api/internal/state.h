@@ -152,10 +152,12 @@ inline status check_transfer(runtime::runtime &running, int rank, const void *ds
     return {};
 }
 
-/// Path and bytes of a call, for statistics and trace.
+/// What a call did, for statistics and trace.
 struct call_stats {
     const char *path = "";
     std::size_t nbytes = 0;
+    int peer = runtime::trace::no_peer;             ///< world rank
+    std::uint64_t group = runtime::trace::no_group; ///< its id
 };
 
 /// Prints a table of statistics to the file `path` (DIOMP_STATS_FILE), or to standard error if it

@@ -149,10 +149,7 @@ struct word_list {
         comparison<T> const with_first(cmp, value_of(0));
         std::size_t i = begin;
         if (skip == nullptr && !has_value_per_cell) {
-            while (i < count && with_first.holds(load(i)) != holds) {
-                ++i;
-            }
-            return i;
+            return find_all_alike(with_first, i, holds);
         }
         while (i < count &&
                (is_skipped(i) || comparison<T>(cmp, value_of(i)).holds(load(i)) != holds)) {
@@ -169,6 +166,17 @@ struct word_list {
     }
 
 private:
+    /// find() without values and skips of their own. The copies stay in registers: a load that
+    /// acquires makes the compiler read again what it cannot prove to be private.
+    [[nodiscard]] std::size_t find_all_alike(comparison<T> const with, std::size_t i,
+                                             bool const holds) const {
+        const T *const at = cells;
+        std::size_t const end = count;
+        while (i < end && with.holds(__atomic_load_n(&at[i], __ATOMIC_ACQUIRE)) != holds) {
+            ++i;
+        }
+        return i;
+    }
     [[nodiscard]] T load(std::size_t i) const {
         return __atomic_load_n(&cells[i], __ATOMIC_ACQUIRE);
     }

@@ -75,6 +75,10 @@ const char *operator_name(ompx_op_t op) {
         return "bxor";
     case OMPX_AVG:
         return "avg";
+    case OMPX_MINLOC:
+        return "minloc";
+    case OMPX_MAXLOC:
+        return "maxloc";
     default:
         return nullptr;
     }
@@ -96,11 +100,44 @@ std::optional<kernel_choice> choose_complex(ompx_op_t op, bool is_double) {
     return std::nullopt;
 }
 
+element pair_of(ompx_type_t type) {
+    switch (type) {
+    case OMPX_FLOAT_INT:
+        return {"f32_i32", "", 8};
+    case OMPX_DOUBLE_INT:
+        return {"f64_i32", "", 16};
+    case OMPX_LONG_INT:
+        return {"i64_i32", "", 16};
+    case OMPX_2INT:
+        return {"i32_i32", "", 8};
+    case OMPX_SHORT_INT:
+        return {"i16_i32", "", 8};
+    case OMPX_2FLOAT:
+        return {"f32_f32", "", 8};
+    case OMPX_2DOUBLE:
+        return {"f64_f64", "", 16};
+    case OMPX_2INT64:
+        return {"i64_i64", "", 16};
+    case OMPX_DOUBLE_INT64:
+        return {"f64_i64", "", 16};
+    default:
+        return {};
+    }
+}
+
+std::optional<kernel_choice> choose_pair(const reduction &how) {
+    element const of = pair_of(how.type);
+    return of.nbytes != 0 ? std::optional(kernel_of(how.op, of.name, of.nbytes)) : std::nullopt;
+}
+
 } // namespace
 
 std::optional<kernel_choice> choose(const reduction &how) {
     if (operator_name(how.op) == nullptr) {
         return std::nullopt;
+    }
+    if (how.op == OMPX_MINLOC || how.op == OMPX_MAXLOC) {
+        return choose_pair(how);
     }
     if (how.type == OMPX_FLOAT_COMPLEX || how.type == OMPX_DOUBLE_COMPLEX) {
         return choose_complex(how.op, how.type == OMPX_DOUBLE_COMPLEX);

@@ -28,6 +28,9 @@ struct reduction_arguments {
 #define DIOMP_REDUCTIONS_OF_FLOATS(each, op)                                                       \
     each(op, f16) each(op, bf16) each(op, f32) each(op, f64)
 #define DIOMP_REDUCTIONS_OF_SIGNED(each, op) each(op, i8) each(op, i16) each(op, i32) each(op, i64)
+#define DIOMP_REDUCTIONS_OF_PAIRS(each, op)                                                        \
+    each(op, f32_i32) each(op, f64_i32) each(op, i64_i32) each(op, i32_i32) each(op, i16_i32)      \
+        each(op, f32_f32) each(op, f64_f64) each(op, i64_i64) each(op, f64_i64)
 #define DIOMP_REDUCTIONS_OF_NUMBERS(each, op)                                                      \
     DIOMP_REDUCTIONS_OF_WORDS(each, op) DIOMP_REDUCTIONS_OF_FLOATS(each, op)
 #define DIOMP_REDUCTIONS(each)                                                                     \
@@ -38,4 +41,5 @@ struct reduction_arguments {
             DIOMP_REDUCTIONS_OF_SIGNED(each, max) DIOMP_REDUCTIONS_OF_NUMBERS(each, avg)           \
                 DIOMP_REDUCTIONS_OF_SIGNED(each, avg) DIOMP_REDUCTIONS_OF_NUMBERS(each, land)      \
                     DIOMP_REDUCTIONS_OF_NUMBERS(each, lor) each(band, u8) each(bor, u8)            \
-                        each(bxor, u8)
+                        each(bxor, u8) DIOMP_REDUCTIONS_OF_PAIRS(each, minloc)                     \
+                            DIOMP_REDUCTIONS_OF_PAIRS(each, maxloc)

@@ -41,6 +41,48 @@ struct complex_pair {
 using c32 = complex_pair<float>;
 using c64 = complex_pair<double>;
 
+/// A value and an index, laid out as OMPX_FLOAT_INT and its siblings (diomp/types.h). The gaps have
+/// names, since an element is loaded and stored as a whole.
+struct f32_i32 {
+    f32 value;
+    i32 index;
+};
+struct f64_i32 {
+    f64 value;
+    i32 index;
+    i32 gap;
+};
+struct i64_i32 {
+    i64 value;
+    i32 index;
+    i32 gap;
+};
+struct i32_i32 {
+    i32 value;
+    i32 index;
+};
+struct i16_i32 {
+    i16 value;
+    i16 gap;
+    i32 index;
+};
+struct f32_f32 {
+    f32 value;
+    f32 index;
+};
+struct f64_f64 {
+    f64 value;
+    f64 index;
+};
+struct i64_i64 {
+    i64 value;
+    i64 index;
+};
+struct f64_i64 {
+    f64 value;
+    i64 index;
+};
+
 /// The type of a single load or store.
 template <unsigned nbytes>
 struct raw;
@@ -154,6 +196,38 @@ struct bor : any_operator {
 };
 struct bxor : any_operator {
     static DIOMP_INLINE u8 combine(u8 a, u8 b) { return a ^ b; }
+};
+/// Whether a value is the one that minimum() or maximum() has chosen from it and others.
+template <typename T>
+DIOMP_INLINE bool is_chosen(T value, T chosen) {
+    if constexpr (T(0.5F) != T(0)) {
+        return chosen != chosen
+                   ? value != value
+                   : value == chosen && __builtin_signbit(value) == __builtin_signbit(chosen);
+    } else {
+        return value == chosen;
+    }
+}
+/// The pair with this value, and the lowest index of those that have it.
+template <typename Pair, typename T>
+DIOMP_INLINE Pair choose_pair(Pair a, Pair b, T value) {
+    bool const has_first = is_chosen(a.value, value);
+    bool const is_lower = b.index < a.index;
+    Pair chosen = has_first && !(is_chosen(b.value, value) && is_lower) ? a : b;
+    chosen.value = value;
+    return chosen;
+}
+struct minloc : any_operator {
+    template <typename Pair>
+    static DIOMP_INLINE Pair combine(Pair a, Pair b) {
+        return choose_pair(a, b, minimum(a.value, b.value));
+    }
+};
+struct maxloc : any_operator {
+    template <typename Pair>
+    static DIOMP_INLINE Pair combine(Pair a, Pair b) {
+        return choose_pair(a, b, maximum(a.value, b.value));
+    }
 };
 /// The sum, divided at the end; integer division truncates.
 struct avg {

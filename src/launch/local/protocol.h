@@ -52,7 +52,8 @@ inline constexpr const char *user_rank_variable = "DIOMP_RANK";
 
 enum class packet_type : std::uint8_t {
     rank_info = 1,  ///< to the rank: rank_info_packet, with two descriptors as SCM_RIGHTS: one
-                    ///< that reports the end of the job, one that requests stacks
+                    ///< that reports the end of the job, one that requests stacks, by
+                    ///< each byte, and by its end of file before the end of the job
     hello = 2,      ///< to diomp-run: pid (u32)
     entries = 3,    ///< both ways: entry*, each owner (u32), key, value
     fence = 4,      ///< to diomp-run: no fields

@@ -13,7 +13,7 @@ namespace diomp::launch::local {
 struct first_packet {
     std::string bytes;
     unique_fd watch;  ///< at end of file when the job ends
-    unique_fd stacks; ///< at end of file when ranks are to print their stacks
+    unique_fd stacks; ///< a byte or the end of file: the rank is to print its stacks
 };
 
 /// Receives the packet that diomp-run has put into the socket. Does not block: an empty socket is

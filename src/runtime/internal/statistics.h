@@ -9,20 +9,30 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
+
+namespace diomp::stacks {
+class call_site_finder;
+}
 
 namespace diomp::runtime {
 
 /// Any thread. Costs nothing when off: callers check enabled() first.
 class statistics {
 public:
-    explicit statistics(stats_mode mode) : mode_(mode) {}
+    explicit statistics(stats_mode mode);
+    ~statistics();
+    statistics(const statistics &) = delete;
+    statistics &operator=(const statistics &) = delete;
 
     [[nodiscard]] bool enabled() const { return mode_ != stats_mode::off; }
 
-    /// One finished call. `function` and `path` are string literals; `path` may be "". `site` is
-    /// the return address.
+    /// One finished call, which the calling thread is still in. `function` and `path` are string
+    /// literals; `path` may be "". `site` is the return address.
     void record(const char *function, const char *path, std::size_t nbytes,
                 std::chrono::nanoseconds time, const void *site);
 
@@ -53,7 +63,12 @@ private:
     };
 
     stats_mode mode_;
-    mutable std::mutex mutex_;
+    /// The places of call sites and, as text, their functions and lines.
+    [[nodiscard]] static std::map<const void *, std::string>
+    describe_sites(const std::vector<std::pair<key, totals>> &rows);
+
+    mutable std::mutex mutex_;                        ///< leaf lock over the rest
+    std::unique_ptr<stacks::call_site_finder> sites_; ///< null unless the mode is callsites
     std::map<key, totals> totals_;
 };
 

@@ -51,8 +51,8 @@ struct all_stacks {
 };
 
 /// Records the stacks of all threads. Blocks for some milliseconds, half a second if threads do not
-/// respond. Once in the life of a process: the memory is never freed, since a late thread may still
-/// write to it. One thread at a time.
+/// respond. The memory, 2 KiB per thread, is never freed, since a late thread may still write to
+/// it. One thread at a time.
 all_stacks collect_stacks();
 
 } // namespace diomp::stacks

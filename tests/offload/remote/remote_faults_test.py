@@ -11,7 +11,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from services import (END_LIMIT_S, LATER_ENTRIES, LIBRARIES, LIMIT_S, MISUSE, POSTED, SERVICE, forwarder, remote_case,
+from services import (END_LIMIT_S, LATER_ENTRIES, LIBRARIES, LIMIT_S, MISUSE, POSTED, SERVICE, VIRTUALS, forwarder, remote_case,
                       service, stand_in)
 
 EM_X86_64, EM_AARCH64 = 62, 183
@@ -191,6 +191,10 @@ class remote_faults_test(remote_case):
             with self.subTest(mode):
                 client = self.start_client(service(self), [MISUSE, mode])
                 self.assert_ends_with_error(client, rf"signal 11 .*kernel \S*crash_{mode}\S*, at address 0x[0-9a-f]+ \({what}")
+
+    def test_region_calls_a_virtual_function_of_an_object_of_the_host(self):
+        client = self.start_client(service(self), [VIRTUALS, "host"])
+        self.assert_ends_with_error(client, rf"signal 11 .*at address 0x[0-9a-f]+ \(in \S*{Path(VIRTUALS).name} of the program")
 
     def test_region_that_writes_to_null_names_the_address(self):
         self.assert_ends_with_error(self.start_client(service(self), [MISUSE, "null"]), r"at address 0x0\b(?! \()")

@@ -8,7 +8,7 @@ import re
 import unittest
 from pathlib import Path
 
-from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, POSTED, forwarder, remote_case, service
+from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
 
@@ -44,6 +44,14 @@ class remote_test(remote_case):
     def test_threshold_in_between(self):
         self.exercise(service(self, devices=2), 0, 2, "map_sizes", "map_structs", "globals", "update", "many_tasks",
                       "copies_between", "enter_nowait", DIOMP_SPLIT_THRESHOLD="100")
+
+    def test_virtual_functions_of_objects_that_regions_have_created(self):
+        for devices in (2, "host"):
+            with self.subTest(devices):
+                lender = service(self, devices=devices)
+                status, out, err = self.run_client(f"{lender.name}*2" if devices == "host" else lender,
+                                                   [VIRTUALS, "region"])
+                self.assertEqual((status, out), (0, "virtuals: ok\n"), err)
 
     def test_output_is_complete_and_in_order(self):
         lines, devices = 20000, 2

@@ -18,7 +18,7 @@ public:
     /// liveness pipe, which processes watch for the end of the job.
     virtual void end_ranks(int signal, bool notify) = 0;
     virtual void kill_ranks() = 0;
-    /// Sends the signal to all ranks, without further effect.
+    /// Forwards a signal to all ranks (rank_terminator::forward()).
     virtual void signal_ranks(int signal) = 0;
     /// Asks all ranks to print their stacks. Calls job_end::on_stacks_done() when they have, or
     /// will not.

@@ -77,7 +77,7 @@ status node::start_rank(int rank, exchange_events &exchange, const rank_descript
     setup_packet.host = plan_.host;
     unique_fd rank_end;
     auto link = rank_link::create(loop_, events_, exchange, setup_packet,
-                                  terminator_->liveness_fd(), stacks_->request_fd(), rank_end);
+                                  terminator_->liveness_fd(), rank_end);
     DIOMP_TRY(link);
     spawn_request request = plan_.common;
     for (const auto &[name, value] :

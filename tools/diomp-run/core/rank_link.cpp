@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace diomp::run {
 
@@ -17,18 +18,21 @@ namespace local = launch::local;
 result<std::unique_ptr<rank_link>> rank_link::create(event_loop &loop, link_events &events,
                                                      exchange_events &exchange,
                                                      const local::rank_info_packet &setup_packet,
-                                                     int liveness_fd, int stacks_fd,
-                                                     unique_fd &rank_end) {
+                                                     int liveness_fd, unique_fd &rank_end) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         return system_error("socketpair", errno);
     }
     unique_fd ours(ends[0]);
     rank_end = unique_fd(ends[1]);
+    auto stacks = open_pipe();
+    DIOMP_TRY(stacks);
+    DIOMP_TRY(stop_blocking(stacks.value().writing));
     DIOMP_TRY(local::send_first(ours.get(), local::encode_rank_info(setup_packet), liveness_fd,
-                                stacks_fd));
-    std::unique_ptr<rank_link> link(new rank_link(
-        loop, events, exchange, static_cast<int>(setup_packet.rank), std::move(ours)));
+                                stacks.value().reading.get()));
+    std::unique_ptr<rank_link> link(
+        new rank_link(loop, events, exchange, static_cast<int>(setup_packet.rank), std::move(ours),
+                      std::move(stacks.value().writing)));
     auto *const self = link.get();
     auto token = loop.add(self->socket_.get(), EPOLLIN, [self](std::uint32_t ready) {
         if ((ready & EPOLLOUT) != 0) {
@@ -51,7 +55,7 @@ void rank_link::close() {
 
 void rank_link::on_end() {
     close();
-    if (has_joined_) {
+    if (has_joined()) {
         events_.on_closed(rank_);
     }
 }
@@ -83,8 +87,8 @@ void rank_link::dispatch(std::string_view bytes) {
     auto const type = packet.type<local::packet_type>();
     switch (type) {
     case local::packet_type::hello:
-        has_joined_ = true;
-        events_.on_hello(rank_, static_cast<pid_t>(packet.number<std::uint32_t>()));
+        joined_pid_ = static_cast<pid_t>(packet.number<std::uint32_t>());
+        events_.on_hello(rank_, joined_pid_);
         return;
     case local::packet_type::entries: {
         std::vector<local::entry> entries;
@@ -126,12 +130,18 @@ void rank_link::dispatch(std::string_view bytes) {
         can_show_stacks_ = true;
         return;
     case local::packet_type::stacks_shown:
-        has_shown_stacks_ = true;
+        --stacks_owed_;
         events_.on_stacks_shown(rank_);
         return;
     default:
         events_.on_protocol_error(
             rank_, fmt::format("packet of unknown type {}", static_cast<unsigned>(type)));
+    }
+}
+
+void rank_link::request_stacks() {
+    if (stacks_request_ && ::write(stacks_request_.get(), "", 1) == 1) {
+        ++stacks_owed_;
     }
 }
 

@@ -4,11 +4,13 @@
 
 #include "event_loop.h"
 #include "exchange.h"
+#include "pipe.h"
 #include "watched_process.h"
 
 #include <deque>
 #include <memory>
 #include <optional>
+#include <sys/types.h>
 #include <vector>
 
 namespace diomp::run {
@@ -47,7 +49,7 @@ public:
     /// `rank_end` receives the other end, with `setup_packet` and copies of the descriptors in it.
     static result<std::unique_ptr<rank_link>>
     create(event_loop &loop, link_events &events, exchange_events &exchange,
-           const launch::local::rank_info_packet &setup_packet, int liveness_fd, int stacks_fd,
+           const launch::local::rank_info_packet &setup_packet, int liveness_fd,
            unique_fd &rank_end);
     ~rank_link();
     rank_link(const rank_link &) = delete;
@@ -58,16 +60,24 @@ public:
     /// Queues packets; they are sent in order. Does not block.
     void send(const std::vector<shared_packet> &packets);
 
-    [[nodiscard]] bool has_joined() const { return has_joined_; }
+    /// Asks the rank to print its stacks and to go on. Does not block.
+    void request_stacks();
+    /// Asks for the stacks before the end of the job.
+    void request_last_stacks() { stacks_request_.reset(); }
+
+    [[nodiscard]] bool has_joined() const { return joined_pid_ >= 0; }
+    /// The process that has joined, as it numbers itself; -1 before.
+    [[nodiscard]] pid_t joined_pid() const { return joined_pid_; }
     /// Returns whether the rank can print its stacks on request and has not finalized.
     [[nodiscard]] bool can_show_stacks() const { return can_show_stacks_; }
-    [[nodiscard]] bool has_shown_stacks() const { return has_shown_stacks_; }
+    /// Returns whether it has answered request_last_stacks().
+    [[nodiscard]] bool has_shown_last_stacks() const { return stacks_owed_ < 0; }
 
 private:
     rank_link(event_loop &loop, link_events &events, exchange_events &exchange, int rank,
-              unique_fd socket)
+              unique_fd socket, unique_fd stacks_request)
         : loop_(loop), events_(events), exchange_(exchange), rank_(rank),
-          socket_(std::move(socket)) {}
+          socket_(std::move(socket)), stacks_request_(std::move(stacks_request)) {}
     void dispatch(std::string_view bytes);
     void report_invalid(const status &handled);
     void send_queued();
@@ -79,11 +89,12 @@ private:
     exchange_events &exchange_;
     int rank_;
     unique_fd socket_;
+    unique_fd stacks_request_; ///< a byte, or the end of file, requests stacks
     event_loop::token token_ = event_loop::token::none;
     std::deque<shared_packet> queue_;
-    bool has_joined_ = false;
     bool can_show_stacks_ = false;
-    bool has_shown_stacks_ = false;
+    pid_t joined_pid_ = -1;
+    int stacks_owed_ = 0; ///< requested by request_stacks(), less those that were shown
 };
 
 /// What a node keeps about one rank.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rank_terminator.h"
 
+#include "user_signal.h"
+
 #include <csignal>
 #include <utility>
 
@@ -40,6 +42,19 @@ void rank_terminator::kill() {
 void rank_terminator::signal(int number) const {
     for (auto const &each : ranks_) {
         if (!is_done_) {
+            each.process.signal_group(number);
+        }
+    }
+}
+
+void rank_terminator::forward(int number) const {
+    for (auto const &each : ranks_) {
+        if (is_done_) {
+            return;
+        }
+        if (shows_stacks_at(number, each)) {
+            each.link->request_stacks();
+        } else {
             each.process.signal_group(number);
         }
     }

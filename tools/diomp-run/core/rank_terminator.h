@@ -29,6 +29,9 @@ public:
     void end(int signal, bool notify);
     void kill();
     void signal(int number) const;
+    /// Forwards a signal that diomp-run has got. A SIGUSR1 or SIGUSR2 that would end a rank which
+    /// can print its stacks makes it print them instead.
+    void forward(int number) const;
     /// Kills the processes that the ranks have left; the last signal, because the ranks are reaped
     /// next and their process ids may be reused.
     void kill_remaining();

@@ -37,9 +37,6 @@ std::string explain_silence(const rank_process &rank) {
 result<std::unique_ptr<stack_collector>>
 stack_collector::create(event_loop &loop, const std::vector<rank_process> &ranks, handler on_done) {
     std::unique_ptr<stack_collector> made(new stack_collector(ranks, std::move(on_done)));
-    auto pipe = open_pipe();
-    DIOMP_TRY(pipe);
-    made->pipe_ = pipe.take();
     auto limit = add_timer(loop, [self = made.get()] { self->finish(); });
     DIOMP_TRY(limit);
     made->limit_ = limit.take();
@@ -48,7 +45,11 @@ stack_collector::create(event_loop &loop, const std::vector<rank_process> &ranks
 
 void stack_collector::request() {
     is_requested_ = true;
-    pipe_.writing.reset();
+    for (const rank_process &each : ranks_) {
+        if (each.link) {
+            each.link->request_last_stacks();
+        }
+    }
     limit_->arm(stacks_limit_s);
     check();
 }
@@ -56,7 +57,7 @@ void stack_collector::request() {
 void stack_collector::check() {
     bool const waits = std::ranges::any_of(ranks_, [](const rank_process &each) {
         return each.link && !each.ended && each.link->can_show_stacks() &&
-               !each.link->has_shown_stacks();
+               !each.link->has_shown_last_stacks();
     });
     if (is_requested_ && !waits) {
         finish();
@@ -74,7 +75,7 @@ void stack_collector::finish() {
         ranks_, [](const rank_process &each) { return each.link && each.link->can_show_stacks(); });
     for (std::size_t index = 0; expected && index < ranks_.size(); ++index) {
         const rank_process &rank = ranks_[index];
-        if (!rank.ended && rank.link && !rank.link->has_shown_stacks()) {
+        if (!rank.ended && rank.link && !rank.link->has_shown_last_stacks()) {
             silent.push_back({index, explain_silence(rank)});
         }
     }

@@ -2,7 +2,6 @@
 // Asks the ranks of a node to print their stacks, and waits until they have.
 #pragma once
 
-#include "pipe.h"
 #include "rank_link.h"
 
 #include <functional>
@@ -26,8 +25,6 @@ public:
     static result<std::unique_ptr<stack_collector>>
     create(event_loop &loop, const std::vector<rank_process> &ranks, handler on_done);
 
-    /// Ranks hold this descriptor; its end of file is the request.
-    [[nodiscard]] int request_fd() const { return pipe_.reading.get(); }
     /// Asks all ranks. `on_done` is called when each has printed its stacks or will not: at once if
     /// no rank can print any, after stacks_limit_s at the latest.
     void request();
@@ -43,7 +40,6 @@ private:
 
     const std::vector<rank_process> &ranks_;
     handler on_done_;
-    pipe_ends pipe_;
     bool is_requested_ = false; ///< until all ranks have answered
     std::unique_ptr<timer> limit_;
 };

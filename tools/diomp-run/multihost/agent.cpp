@@ -264,7 +264,7 @@ void agent::on_control_frame(frame_type type, frame_reader &frame) {
         return;
     case frame_type::signal:
         if (node_) {
-            node_->terminator().signal(number);
+            node_->terminator().forward(number);
         }
         return;
     case frame_type::poll:

@@ -24,7 +24,7 @@ private:
     [[nodiscard]] bool finished() const override { return node_->finished(); }
     void end_ranks(int signal, bool notify) override { node_->terminator().end(signal, notify); }
     void kill_ranks() override { node_->terminator().kill(); }
-    void signal_ranks(int signal) override { node_->terminator().signal(signal); }
+    void signal_ranks(int signal) override { node_->terminator().forward(signal); }
     void on_child(pid_t pid) override { node_->reap(pid); }
     void on_continued() override;
     void clean_up() override;

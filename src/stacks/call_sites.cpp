@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "stacks/call_sites.h"
+
+#include "base/unique_fd.h"
+#include "stacks/internal/unwind.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sstream>
+#include <string_view>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace diomp::stacks {
+namespace {
+
+/// Runs a program, found by PATH, and returns its standard output; "" if it cannot be run.
+std::string output_of(std::vector<std::string> words) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        return "";
+    }
+    unique_fd const reading(ends[0]);
+    unique_fd writing(ends[1]);
+    std::vector<char *> arguments;
+    for (std::string &each : words) {
+        arguments.push_back(each.data());
+    }
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
+    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child = 0;
+    int const failure =
+        ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    writing.reset();
+    std::string text;
+    std::array<char, 4096> part; // NOLINT(*-member-init): filled by read
+    while (failure == 0) {
+        ssize_t const size = ::read(reading.get(), part.data(), part.size());
+        if (size > 0) {
+            text.append(part.data(), static_cast<std::size_t>(size));
+        } else if (size == 0 || errno != EINTR) {
+            break;
+        }
+    }
+    while (failure == 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return text;
+}
+
+/// Whether a source file belongs to the C++ interface.
+bool is_interface_file(std::string_view file) {
+    return file.find("/diomp/") != std::string_view::npos &&
+           file.find(".hpp:") != std::string_view::npos;
+}
+
+/// Functions of the C++ interface are in this inline namespace, members const or not.
+bool is_interface_function(std::string_view mangled) {
+    return mangled.starts_with("_ZN5diomp2v1") || mangled.starts_with("_ZNK5diomp2v1");
+}
+
+} // namespace
+
+bool call_site_finder::is_of_interface(std::uintptr_t address) {
+    auto const known = known_.find(address);
+    if (known != known_.end()) {
+        return known->second;
+    }
+    return known_[address] = is_interface_function(symbols().mangled_name(address));
+}
+
+const void *call_site_finder::in_program(const void *site) {
+    auto const direct = reinterpret_cast<std::uintptr_t>(site) - 1;
+    if (!is_of_interface(direct)) {
+        return site;
+    }
+    std::array<std::uintptr_t, 64> frames{};
+    std::size_t const num_frames = unwind(frames, nullptr);
+    auto const end = frames.begin() + static_cast<std::ptrdiff_t>(num_frames);
+    auto found = std::find(frames.begin(), end, direct);
+    while (found != end && is_of_interface(*found)) {
+        ++found;
+    }
+    return found == end ? site : reinterpret_cast<const void *>(*found + 1);
+}
+
+std::string choose_line(const std::vector<std::string> &frames) {
+    for (std::string const &each : frames) {
+        bool const is_known =
+            !each.starts_with("??") && !each.ends_with(":?") && !each.ends_with(":0");
+        if (is_known && !is_interface_file(each)) {
+            std::size_t const name = each.rfind('/');
+            std::size_t const note = each.find(" (discriminator");
+            std::size_t const begin = name == std::string::npos ? 0 : name + 1;
+            return each.substr(begin, note == std::string::npos ? note : note - begin);
+        }
+    }
+    return "";
+}
+
+source_lines::source_lines(const std::vector<symbols::code_address> &addresses) {
+    std::map<std::string, std::vector<std::uint64_t>> by_file;
+    for (symbols::code_address const &each : addresses) {
+        by_file[each.path].push_back(each.offset);
+    }
+    for (auto const &[path, offsets] : by_file) {
+        read(path, offsets);
+    }
+}
+
+void source_lines::read(const std::string &path, const std::vector<std::uint64_t> &offsets) {
+    // Both print, for each address, its number and a line per inlined call.
+    std::vector<std::string> words{"addr2line", "-a", "-i", "-e", path};
+    std::vector<std::string> others{"llvm-symbolizer",
+                                    "--output-style=GNU",
+                                    "--addresses",
+                                    "--inlines",
+                                    "--functions=none",
+                                    "-e",
+                                    path};
+    for (std::uint64_t const offset : offsets) {
+        words.push_back(fmt::format("{:#x}", offset));
+        others.push_back(fmt::format("{:#x}", offset));
+    }
+    std::string text = output_of(std::move(words));
+    if (text.empty()) {
+        text = output_of(std::move(others));
+    }
+    std::istringstream lines(text);
+    std::vector<std::string> frames;
+    std::size_t index = 0; ///< of the address whose frames are read, plus 1
+    auto const take = [&] {
+        if (index > 0 && index <= offsets.size()) {
+            lines_[{path, offsets[index - 1]}] = choose_line(frames);
+        }
+        frames.clear();
+    };
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("0x")) {
+            take();
+            ++index;
+        } else {
+            frames.push_back(line);
+        }
+    }
+    take();
+}
+
+std::string source_lines::line_of(const symbols::code_address &where) const {
+    auto const found = lines_.find(where);
+    return found == lines_.end() ? "" : found->second;
+}
+
+} // namespace diomp::stacks
