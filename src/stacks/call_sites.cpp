@@ -95,17 +95,17 @@ const void *call_site_finder::in_program(const void *site) {
 }
 
 std::string choose_line(const std::vector<std::string> &frames) {
+    std::string_view chosen;
     for (std::string const &each : frames) {
         bool const is_known =
             !each.starts_with("??") && !each.ends_with(":?") && !each.ends_with(":0");
-        if (is_known && !is_interface_file(each)) {
-            std::size_t const name = each.rfind('/');
-            std::size_t const note = each.find(" (discriminator");
-            std::size_t const begin = name == std::string::npos ? 0 : name + 1;
-            return each.substr(begin, note == std::string::npos ? note : note - begin);
+        if (is_known && (chosen.empty() || is_interface_file(chosen))) {
+            chosen = each;
         }
     }
-    return "";
+    std::size_t const name = chosen.rfind('/');
+    chosen.remove_prefix(name == std::string_view::npos ? 0 : name + 1);
+    return std::string(chosen.substr(0, chosen.find(" (discriminator")));
 }
 
 source_lines::source_lines(const std::vector<symbols::code_address> &addresses) {
@@ -119,22 +119,20 @@ source_lines::source_lines(const std::vector<symbols::code_address> &addresses) 
 }
 
 void source_lines::read(const std::string &path, const std::vector<std::uint64_t> &offsets) {
-    // Both print, for each address, its number and a line per inlined call.
-    std::vector<std::string> words{"addr2line", "-a", "-i", "-e", path};
-    std::vector<std::string> others{"llvm-symbolizer",
-                                    "--output-style=GNU",
-                                    "--addresses",
-                                    "--inlines",
-                                    "--functions=none",
-                                    "-e",
-                                    path};
-    for (std::uint64_t const offset : offsets) {
-        words.push_back(fmt::format("{:#x}", offset));
-        others.push_back(fmt::format("{:#x}", offset));
+    // All print, for each address, its number and a line per inlined call; the addr2line of
+    // binutils 2.40 omits some of the latter.
+    std::vector<std::vector<std::string>> tools;
+    for (const char *const name : {"llvm-symbolizer", "llvm-symbolizer-19"}) {
+        tools.push_back({name, "--output-style=GNU", "--addresses", "--inlines", "--functions=none",
+                         "-e", path});
     }
-    std::string text = output_of(std::move(words));
-    if (text.empty()) {
-        text = output_of(std::move(others));
+    tools.push_back({"addr2line", "-a", "-i", "-e", path});
+    std::string text;
+    for (std::vector<std::string> &words : tools) {
+        for (std::uint64_t const offset : offsets) {
+            words.push_back(fmt::format("{:#x}", offset));
+        }
+        text = text.empty() ? output_of(std::move(words)) : text;
     }
     std::istringstream lines(text);
     std::vector<std::string> frames;

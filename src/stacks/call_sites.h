@@ -25,7 +25,7 @@ private:
     std::map<std::uintptr_t, bool> known_; ///< key: an address in a function
 };
 
-/// Files and lines by code addresses, from debug information. Asks addr2line or llvm-symbolizer;
+/// Files and lines by code addresses, from debug information. Asks llvm-symbolizer or addr2line;
 /// without these, and without debug information, there are none. Blocks until they have ended.
 class source_lines {
 public:

@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 SOURCE, BIN = os.path.abspath(sys.argv[1]), sys.argv[2]
-COMPILER = {".c": "diompcc", ".cpp": "diompcxx", ".f90": "diompfc"}[os.path.splitext(SOURCE)[1]]
+COMPILER = {".c": ["diompcc"], ".cpp": ["diompcxx", "-std=c++20"], ".f90": ["diompfc"]}[os.path.splitext(SOURCE)[1]]
 ROW = re.compile(r"^  (\S+) .*?(\d+) +\d+ +[\d.]+ +[\d.]+ +[\d.]+\n    at (.+)\+0x[0-9a-f]+ \((.*)\+0x[0-9a-f]+\)( .*)?$",
                  re.M)
 
@@ -33,7 +33,7 @@ def expected_calls():
 class call_sites_test(unittest.TestCase):
     def table(self, directory, options, path=None):
         program = os.path.join(directory, "call_sites")
-        subprocess.run([os.path.join(BIN, COMPILER), *options, SOURCE, "-o", program], cwd=directory, check=True)
+        subprocess.run([os.path.join(BIN, COMPILER[0]), *COMPILER[1:], *options, SOURCE, "-o", program], cwd=directory, check=True)
         environment = {**os.environ, "DIOMP_STATS": "callsites"}
         if path is not None:
             environment["PATH"] = path
@@ -59,6 +59,8 @@ class call_sites_test(unittest.TestCase):
         self.check_table("-g", "-O0")
 
     def test_optimised(self):
+        if SOURCE.endswith(".cpp") and shutil.which("llvm-symbolizer") is None:
+            self.skipTest("addr2line omits some calls that were inlined")
         self.check_table("-g", "-O2")
 
     def test_without_debug_information_there_are_names_alone(self):
