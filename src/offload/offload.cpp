@@ -45,7 +45,7 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                               *bounce_, allocator_->inflight())),
       endpoints_(std::make_unique<device_endpoints>(
           *segments_, *directory_, *paths_, engine, calls, arena, job,
-          request_executor(*mover_, transfers, job.size), chosen.calls)) {
+          request_executor(*mover_, transfers, job.size, chosen.on_request), chosen.calls)) {
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);
     });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "offload/openmp.h"
+#include "offload/request_observer.h"
 
 #include <atomic>
 #include <cstddef>
@@ -53,6 +54,7 @@ struct options {
     std::size_t segment_bytes = 0; ///< of an accelerator; 0: chosen by device
     std::size_t min_pin_bytes = 0; ///< see pinned_host
     device_call_paths calls{};     ///< of calls in target regions
+    request_observer on_request;   ///< may be empty
 };
 
 /// Owns the parts of this module, whose headers say what they do. Create before engine.start().

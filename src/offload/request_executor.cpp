@@ -36,12 +36,71 @@ status check_size(std::uint64_t nbytes, std::uint64_t max) {
                          : error(OMPX_ERR_ARG, fmt::format("a request holds {} bytes", nbytes));
 }
 
+const char *function_of(std::uint32_t operation) {
+    switch (operation) {
+    case DIOMP_REQUEST_PUT:
+    case DIOMP_REQUEST_PUT_INLINE:
+        return "ompx_put";
+    case DIOMP_REQUEST_GET:
+    case DIOMP_REQUEST_GET_REPLY:
+        return "ompx_get";
+    case DIOMP_REQUEST_PUT_SIGNAL:
+    case DIOMP_REQUEST_PUT_SIGNAL_INLINE:
+        return "ompx_put_signal";
+    case DIOMP_REQUEST_FETCH:
+        return "ompx_atomic_fetch";
+    case DIOMP_REQUEST_COMPARE_SWAP:
+        return "ompx_atomic_compare_swap";
+    default:
+        return "ompx_fence";
+    }
+}
+
+bool is_word32(ompx_type_t type) {
+    return type == OMPX_INT32 || type == OMPX_UINT32 || type == OMPX_FLOAT;
+}
+
+std::size_t num_bytes(const diomp_request &what, std::uint32_t operation) {
+    switch (operation) {
+    case DIOMP_REQUEST_PUT:
+    case DIOMP_REQUEST_GET:
+    case DIOMP_REQUEST_PUT_SIGNAL:
+        return what.field[4];
+    case DIOMP_REQUEST_PUT_INLINE:
+    case DIOMP_REQUEST_GET_REPLY:
+        return what.detail;
+    case DIOMP_REQUEST_PUT_SIGNAL_INLINE:
+        return what.detail & 0xff;
+    case DIOMP_REQUEST_FETCH:
+    case DIOMP_REQUEST_COMPARE_SWAP:
+        return is_word32(static_cast<ompx_type_t>(what.detail & 0xff)) ? 4 : 8;
+    default:
+        return 0;
+    }
+}
+
 } // namespace
 
 status request_executor::prepare(const accelerator &on) { return mover_.prepare_for_regions(on); }
 
 status request_executor::execute(const diomp_request &what, const requesting_device &by,
                                  reply_values &reply) {
+    if (!on_request_) {
+        return run(what, by, reply);
+    }
+    auto const begin = std::chrono::steady_clock::now();
+    status done = run(what, by, reply);
+    auto const operation = static_cast<std::uint32_t>(what.operation % DIOMP_REQUEST_REPLY);
+    on_request_({.function = function_of(operation),
+                 .nbytes = num_bytes(what, operation),
+                 .rank = operation == DIOMP_REQUEST_FENCE ? -1 : what.rank,
+                 .begin = begin,
+                 .end = std::chrono::steady_clock::now()});
+    return done;
+}
+
+status request_executor::run(const diomp_request &what, const requesting_device &by,
+                             reply_values &reply) {
     if (what.operation % DIOMP_REQUEST_REPLY == DIOMP_REQUEST_FENCE) {
         return transfers_.fence();
     }

@@ -31,6 +31,24 @@ rma::transfer_observer observer_for(trace &recorder) {
     };
 }
 
+offload::request_observer observer_for(statistics &counts, trace &recorder) {
+    if (!counts.enabled() && !recorder.enabled()) {
+        return {};
+    }
+    return [&](const offload::executed_request &what) {
+        constexpr const char *path = "device";
+        auto const time = what.end - what.begin;
+        if (counts.enabled()) {
+            counts.record_all(what.function, path, 1, what.nbytes, time, time);
+        }
+        if (recorder.enabled()) {
+            int const peer = what.rank < 0 ? trace::no_peer : what.rank;
+            recorder.slice({what.function, path, what.nbytes, peer, trace::no_group}, what.begin,
+                           what.end);
+        }
+    };
+}
+
 } // namespace
 
 runtime::runtime(const settings &values, std::unique_ptr<launch::launcher> launcher)
@@ -65,7 +83,8 @@ status runtime::build() {
         *space_, *segment_, *directory_, arena, engine, calls, *transfers_,
         connection_.preregistered(), info,
         offload::options{settings_.offload.paths, settings_.offload.segment_size_bytes,
-                         settings_.offload.pin_threshold_bytes, settings_.offload.calls});
+                         settings_.offload.pin_threshold_bytes, settings_.offload.calls,
+                         observer_for(statistics_, trace_)});
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     allocator_ = std::make_unique<collective_allocator>(

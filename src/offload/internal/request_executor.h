@@ -5,10 +5,12 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "diomp/device_endpoint.h"
+#include "offload/request_observer.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace diomp::rma {
 class transfers;
@@ -34,8 +36,10 @@ struct requesting_device {
 /// Thread-safe.
 class request_executor {
 public:
-    request_executor(offload::mover &mover, rma::transfers &transfers, int num_ranks)
-        : mover_(mover), transfers_(transfers), num_ranks_(num_ranks) {}
+    request_executor(offload::mover &mover, rma::transfers &transfers, int num_ranks,
+                     request_observer on_request)
+        : mover_(mover), transfers_(transfers), num_ranks_(num_ranks),
+          on_request_(std::move(on_request)) {}
 
     /// Call before the first region of a device that may make requests; see
     /// mover::prepare_for_regions.
@@ -46,6 +50,8 @@ public:
 
 private:
     using device = requesting_device;
+
+    status run(const diomp_request &what, const requesting_device &by, reply_values &reply);
 
     /// OpenMP's number for a remote address: the requesting device, or -1 for host memory.
     [[nodiscard]] static int memory_of(std::uint64_t address, const device &by) {
@@ -65,6 +71,7 @@ private:
     offload::mover &mover_;
     rma::transfers &transfers_;
     int num_ranks_;
+    request_observer on_request_;
 };
 
 } // namespace diomp::offload
