@@ -6,6 +6,7 @@
 #include "api/internal/contexts.h"
 #include "api/internal/direct_address.h"
 #include "diomp/nonblocking.h"
+#include "messaging/engine.h"
 #include "rma/atomics.h"
 #include "rma/integer_atomics.h"
 #include "rma/rma.h"
