@@ -36,7 +36,7 @@ offload::request_observer observer_for(statistics &counts, trace &recorder) {
         return {};
     }
     return [&](const offload::executed_request &what) {
-        constexpr const char *path = "device";
+        constexpr const char *path = "in region";
         auto const time = what.end - what.begin;
         if (counts.enabled()) {
             counts.record_all(what.function, path, 1, what.nbytes, time, time);

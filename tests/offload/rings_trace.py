@@ -16,7 +16,7 @@ with tempfile.TemporaryDirectory() as folder:
     for rank in range(2):
         events = json.loads(pathlib.Path(folder, f"{rank}.json").read_text(encoding="utf-8"))
         events = events["traceEvents"] if isinstance(events, dict) else events
-        asked = [event for event in events if event.get("args", {}).get("path") == "device"]
+        asked = [event for event in events if event.get("args", {}).get("path") == "in region"]
         names = {event["name"] for event in asked}
         if not {"ompx_put", "ompx_get", "ompx_fence"} <= names:
             sys.exit(f"rank {rank}: requests in the trace: {names}")
