@@ -4,11 +4,11 @@
 #pragma once
 
 #include "offload/openmp.h"
-#include "offload/request_observer.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace diomp {
@@ -48,13 +48,15 @@ class preregistered_segments;
 class stream_copies;
 class translator;
 class variables;
+struct executed_request;
 
 struct options {
     device_path_set paths{};       ///< allowed paths
     std::size_t segment_bytes = 0; ///< of an accelerator; 0: chosen by device
     std::size_t min_pin_bytes = 0; ///< see pinned_host
     device_call_paths calls{};     ///< of calls in target regions
-    request_observer on_request;   ///< may be empty
+    /// May be empty; see request_observer.h.
+    std::function<void(const executed_request &)> on_request;
 };
 
 /// Owns the parts of this module, whose headers say what they do. Create before engine.start().

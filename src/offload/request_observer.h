@@ -17,7 +17,7 @@ struct executed_request {
     std::chrono::steady_clock::time_point end;
 };
 
-/// Called by the proxy thread; must not block. Empty: nobody observes.
+/// Called by the proxy thread; must not block. May be empty.
 using request_observer = std::function<void(const executed_request &)>;
 
 } // namespace diomp::offload

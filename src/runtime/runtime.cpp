@@ -10,6 +10,7 @@
 #include "memory/segment.h"
 #include "messaging/engine.h"
 #include "offload/offload.h"
+#include "offload/request_observer.h"
 #include "rma/options.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
