@@ -56,7 +56,9 @@ int ompx_register_symmetric(void *ptr, size_t nbytes) noexcept {
                              "pass the size in bytes");
             }
             stats.nbytes = nbytes;
-            return running.allocator().register_symmetric(ptr, nbytes);
+            DIOMP_TRY(running.allocator().register_symmetric(ptr, nbytes));
+            api::refresh_fast_view(running);
+            return {};
         });
 }
 
@@ -64,7 +66,9 @@ int ompx_unregister_symmetric(void *ptr) noexcept {
     return api::call(
         "ompx_unregister_symmetric", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            return running.allocator().unregister_symmetric(ptr);
+            DIOMP_TRY(running.allocator().unregister_symmetric(ptr));
+            api::refresh_fast_view(running);
+            return {};
         });
 }
 

@@ -11,8 +11,10 @@
 #include "diomp/process.h"
 #include "launch/launch.h"
 #include "launch/nodes.h"
+#include "memory/counterparts.h"
 #include "memory/layout.h"
 #include "memory/memory.h"
+#include "memory/static_pages.h"
 #include "messaging/engine.h"
 #include "rma/rma.h"
 #include "stacks/calls.h"
@@ -97,10 +99,27 @@ void publish(runtime::runtime &running) {
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
     g_fast.stream_threshold = running.transfers().stream_threshold();
+    g_fast.store_sleepers = &running.connection().transport().waits().store_sleepers();
     refresh_fast_view(running);
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);
     g_runtime.store(&running, std::memory_order_release);
+}
+
+void refresh_moved_data(runtime::runtime &running) {
+    auto const moved = running.space().counterparts().longest_moved();
+    if (!moved) {
+        g_fast.moved_extent.store(0, std::memory_order_relaxed);
+        return;
+    }
+    std::uintptr_t const distance = g_fast.own_base + moved->offset - moved->base;
+    if (g_fast.moved_base == 0) {
+        g_fast.moved_base = moved->base;
+        g_fast.moved_distance = distance;
+    }
+    // Threads may be reading the two, so a range elsewhere takes the slow path.
+    bool const is_known = g_fast.moved_base == moved->base && g_fast.moved_distance == distance;
+    g_fast.moved_extent.store(is_known ? moved->nbytes : 0, std::memory_order_release);
 }
 
 /// Hides the runtime from new calls; effective once stacks::wait_for_visibility() has returned.
@@ -108,6 +127,7 @@ void close_to_calls() {
     g_fast.extent.store(0, std::memory_order_relaxed);
     g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
     g_fast.is_plain.store(false, std::memory_order_relaxed);
+    g_fast.has_direct_atomics.store(false, std::memory_order_relaxed);
     invalidate_translations();
     g_runtime.store(nullptr, std::memory_order_release);
 }
@@ -230,6 +250,10 @@ void refresh_fast_view(runtime::runtime &running) {
                         std::memory_order_relaxed);
     g_fast.fence_orders_only.store(plain && running.transfers().all_direct(),
                                    std::memory_order_relaxed);
+    transport::conduit &conduit = running.connection().transport();
+    g_fast.has_direct_atomics.store(plain && conduit.atomics() == nullptr,
+                                    std::memory_order_relaxed);
+    refresh_moved_data(running);
 }
 
 status start_runtime() {
@@ -347,10 +371,11 @@ status finish_runtime() {
     }
     local_rank const own = running->job().local;
     destroy(running);
-    // Returns the program's pages to the system, but not the runtime's part of the segment, which
-    // other ranks still read.
+    // Returns the program's pages to the system, but not its static data, nor the runtime's part of
+    // the segment, which other ranks still read.
     transport::arena const &kept = *state().arena;
-    kept.release_pages(own, memory::internal_bytes, kept.usable_bytes() - memory::internal_bytes);
+    memory::release_other_pages(kept, own, memory::internal_bytes,
+                                kept.usable_bytes() - memory::internal_bytes);
     return {};
 }
 

@@ -4,6 +4,7 @@
 #include "diomp/transfer.h"
 
 #include "api/internal/detach.h"
+#include "api/internal/direct.h"
 #include "api/internal/omp_runtime.h"
 #include "api/internal/rect.h"
 #include "api/internal/state.h"
@@ -14,6 +15,8 @@
 #include "rma/signals.h"
 
 using namespace diomp;
+using api::direct_address;
+using api::direct_static_address;
 using api::g_fast;
 
 namespace {
@@ -24,20 +27,6 @@ std::string describe_put(int rank, const void *dst, const void *src, std::size_t
 
 std::string describe_get(const void *dst, int rank, const void *src, std::size_t nbytes) {
     return fmt::format("dst={}, rank={}, src={}, nbytes={}", dst, rank, src, nbytes);
-}
-
-/// Remote address of a transfer that may take the fast path, otherwise nullptr.
-[[gnu::always_inline]] inline std::byte *direct_address(int rank, const void *remote,
-                                                        std::size_t nbytes) {
-    auto const address = reinterpret_cast<std::uintptr_t>(remote);
-    std::uint64_t const offset = address - g_fast.own_base;
-    std::uint64_t const extent = g_fast.extent.load(std::memory_order_relaxed);
-    std::size_t const entry = api::fast_view::entry_of(rank);
-    if (g_fast.rank[entry] == rank && offset < extent && nbytes <= extent - offset) [[likely]] {
-        return reinterpret_cast<std::byte *>(address +
-                                             static_cast<std::uintptr_t>(g_fast.distance[entry]));
-    }
-    return nullptr;
 }
 
 template <typename Move>
@@ -52,6 +41,10 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
 // none.
 [[gnu::noinline]] int put_slow_path(int rank, void *dst, const void *src, std::size_t nbytes,
                                     const char *function, const void *site) noexcept {
+    std::byte *const direct = direct_static_address(rank, dst, nbytes);
+    if (direct != nullptr && src != nullptr) {
+        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+    }
     return api::call(
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -64,6 +57,10 @@ status record_transfer(api::call_stats &stats, std::size_t nbytes, Move &&move) 
 
 [[gnu::noinline]] int get_slow_path(void *dst, int rank, const void *src, std::size_t nbytes,
                                     const char *function, const void *site) noexcept {
+    std::byte *const direct = direct_static_address(rank, src, nbytes);
+    if (direct != nullptr && dst != nullptr) {
+        return rma::copy_bytes(dst, direct, nbytes, g_fast.stream_threshold);
+    }
     return api::call(
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -98,8 +95,21 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
                        element_size, num_dims);
 }
 
+/// A non-blocking transfer that is complete on return.
+[[gnu::always_inline]] inline int copy_at_once(void *to, const void *from, std::size_t nbytes,
+                                               ompx_event_t *event) {
+    if (event != nullptr) {
+        *event = nullptr; // first, so that the call may end in the copy
+    }
+    return rma::copy_bytes(to, from, nbytes, g_fast.stream_threshold);
+}
+
 [[gnu::noinline]] int put_nb_slow_path(const void *site, int rank, void *dst, const void *src,
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
+    std::byte *const direct = direct_static_address(rank, dst, nbytes);
+    if (direct != nullptr && src != nullptr) {
+        return copy_at_once(direct, src, nbytes, event);
+    }
     return api::call(
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -113,6 +123,10 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
 
 [[gnu::noinline]] int get_nb_slow_path(const void *site, void *dst, int rank, const void *src,
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
+    std::byte *const direct = direct_static_address(rank, src, nbytes);
+    if (direct != nullptr && dst != nullptr) {
+        return copy_at_once(dst, direct, nbytes, event);
+    }
     return api::call(
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -139,10 +153,7 @@ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) noexcept {
 int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr; // first, so that the call may end in the copy
-        }
-        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+        return copy_at_once(direct, src, nbytes, event);
     }
     return put_nb_slow_path(DIOMP_SITE, rank, dst, src, nbytes, event);
 }
@@ -150,10 +161,7 @@ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_
 int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, src, nbytes);
     if (direct != nullptr && dst != nullptr) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr; // first, so that the call may end in the copy
-        }
-        return rma::copy_bytes(dst, direct, nbytes, g_fast.stream_threshold);
+        return copy_at_once(dst, direct, nbytes, event);
     }
     return get_nb_slow_path(DIOMP_SITE, dst, rank, src, nbytes, event);
 }

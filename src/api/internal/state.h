@@ -40,6 +40,15 @@ struct alignas(64) fast_view {
     std::ptrdiff_t distance[num_entries] = {}; ///< from a local address to its counterpart
     std::int32_t rank[num_entries] = {};       ///< world rank that the entry belongs to
     std::atomic<bool> is_plain{false};         ///< neither statistics nor checks
+    /// This core performs atomic operations on symmetric memory of directly mapped ranks.
+    std::atomic<bool> has_direct_atomics{false};
+    /// Threads of the node that sleep until a store; see engine::needs_wake().
+    const std::atomic<std::uint32_t> *store_sleepers = nullptr;
+    /// Static data that was moved to symmetric memory. Base and distance are written once, before
+    /// the extent is first set.
+    std::atomic<std::uint64_t> moved_extent{0};
+    std::uintptr_t moved_base = 0;
+    std::uintptr_t moved_distance = 0; ///< from an address to the same data in the own segment
 };
 extern fast_view g_fast;
 /// Null before start-up and once shutdown has begun. Use only inside a public call.
