@@ -13,6 +13,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
@@ -92,6 +93,13 @@ void copy_pages(std::byte *to, const std::byte *from, std::size_t nbytes) {
     }
 }
 
+/// mremap() to a fixed address. UCX replaces the function by one that ignores the address.
+bool remap(void *from, std::size_t old_bytes, std::size_t new_bytes, void *to) {
+    auto const to_address = reinterpret_cast<long>(to);
+    return ::syscall(SYS_mremap, from, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+           to_address;
+}
+
 struct moved_run {
     page_run pages;
     const transport::arena *arena = nullptr;
@@ -148,8 +156,7 @@ void after_fork_in_child() {
     for (moved_run &run : moved().runs) {
         auto *const there = reinterpret_cast<void *>(run.pages.base);
         if (run.copy == nullptr ||
-            ::mremap(run.copy, run.pages.nbytes, run.pages.nbytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                     there) == MAP_FAILED) {
+            !remap(run.copy, run.pages.nbytes, run.pages.nbytes, there)) {
             log(log_level::error, "a forked child shares the static data of its parent: {}",
                 ::strerrordesc_np(errno));
         }
@@ -207,7 +214,7 @@ status move_static_pages(const transport::arena &arena, local_rank own, const pa
     copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
     // An old size of 0 maps the same pages once more.
     auto *const here = reinterpret_cast<void *>(pages.base);
-    if (::mremap(there, 0, pages.nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, here) == MAP_FAILED) {
+    if (!remap(there, 0, pages.nbytes, here)) {
         return system_error("mapping static data from the segment", errno);
     }
     (void)::madvise(here, pages.nbytes, MADV_DODUMP);
