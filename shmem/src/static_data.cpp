@@ -50,9 +50,8 @@ std::vector<static_range> find_static_data() {
     std::vector<static_range> ranges;
     dl_iterate_phdr(collect, &ranges);
     // The first one that is registered has the shortest path.
-    std::sort(ranges.begin(), ranges.end(), [](const static_range &a, const static_range &b) {
-        return a.nbytes > b.nbytes;
-    });
+    std::sort(ranges.begin(), ranges.end(),
+              [](const static_range &a, const static_range &b) { return a.nbytes > b.nbytes; });
     return ranges;
 }
 

@@ -4,8 +4,8 @@
 
 #include "api/internal/direct.h"
 #include "api/internal/state.h"
-#include "messaging/engine.h"
 #include "diomp/nonblocking.h"
+#include "messaging/engine.h"
 #include "rma/atomics.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"

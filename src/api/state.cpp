@@ -11,7 +11,6 @@
 #include "diomp/process.h"
 #include "launch/launch.h"
 #include "launch/nodes.h"
-#include "memory/counterparts.h"
 #include "memory/layout.h"
 #include "memory/memory.h"
 #include "memory/static_pages.h"
@@ -104,22 +103,6 @@ void publish(runtime::runtime &running) {
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);
     g_runtime.store(&running, std::memory_order_release);
-}
-
-void refresh_moved_data(runtime::runtime &running) {
-    auto const moved = running.space().counterparts().longest_moved();
-    if (!moved) {
-        g_fast.moved_extent.store(0, std::memory_order_relaxed);
-        return;
-    }
-    std::uintptr_t const distance = g_fast.own_base + moved->offset - moved->base;
-    if (g_fast.moved_base == 0) {
-        g_fast.moved_base = moved->base;
-        g_fast.moved_distance = distance;
-    }
-    // Threads may be reading the two, so a range elsewhere takes the slow path.
-    bool const is_known = g_fast.moved_base == moved->base && g_fast.moved_distance == distance;
-    g_fast.moved_extent.store(is_known ? moved->nbytes : 0, std::memory_order_release);
 }
 
 /// Hides the runtime from new calls; effective once stacks::wait_for_visibility() has returned.

@@ -35,8 +35,8 @@ std::vector<std::byte *> each_of(const std::vector<member_block *> &blocks, Part
     return parts;
 }
 
-/// Commits the pages of [begin, begin + nbytes), which would otherwise fault one by one in the first
-/// rounds. What they hold does not change.
+/// Commits the pages of [begin, begin + nbytes), which would otherwise fault one by one in the
+/// first rounds. What they hold does not change.
 void commit_pages(std::byte *begin, std::size_t nbytes) {
 #if !defined(MADV_POPULATE_WRITE)
     constexpr int MADV_POPULATE_WRITE = 23; // Linux 5.14

@@ -7,8 +7,7 @@
 namespace diomp::memory {
 
 void counterpart_table::add(std::uint64_t base, std::uint64_t nbytes,
-                            std::vector<std::uint64_t> bases,
-                            std::optional<std::uint64_t> offset) {
+                            std::vector<std::uint64_t> bases, std::optional<std::uint64_t> offset) {
     std::lock_guard const guard(mutex_);
     ranges_[base] = {nbytes, next_number_++, std::move(bases), offset};
     has_some_.store(true, std::memory_order_release);

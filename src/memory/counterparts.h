@@ -20,8 +20,8 @@ class counterpart_table {
 public:
     struct range {
         std::uint64_t nbytes = 0;
-        std::uint64_t number = 0;         ///< equal on all ranks
-        std::vector<std::uint64_t> bases; ///< [rank] in its own address space
+        std::uint64_t number = 0;            ///< equal on all ranks
+        std::vector<std::uint64_t> bases;    ///< [rank] in its own address space
         std::optional<std::uint64_t> offset; ///< in every segment: static data that was moved there
     };
 
@@ -44,7 +44,7 @@ public:
         }
         return find_in_ranges(peer, address);
     }
-    /// The same for an address of the peer in static data that was moved to its segment.
+    /// For an address of the peer in static data that was moved to its segment.
     [[nodiscard]] std::optional<counterpart> find_moved(world_rank peer,
                                                         std::uint64_t address) const;
 

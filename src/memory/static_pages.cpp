@@ -155,8 +155,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     for (moved_run &run : moved().runs) {
         auto *const there = reinterpret_cast<void *>(run.pages.base);
-        if (run.copy == nullptr ||
-            !remap(run.copy, run.pages.nbytes, run.pages.nbytes, there)) {
+        if (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, run.pages.nbytes, there)) {
             log(log_level::error, "a forked child shares the static data of its parent: {}",
                 ::strerrordesc_np(errno));
         }

@@ -2,8 +2,8 @@
 // Static data of the program in the segment: its pages are moved there and stay mapped at their own
 // addresses, so that other ranks reach them as they reach symmetric memory.
 //
-// The pages stay in the segment until the process ends. A forked child gets private ones again, with
-// what they held at the fork.
+// The pages stay in the segment until the process ends. A forked child gets private ones again,
+// with what they held at the fork.
 #pragma once
 
 #include "base/ids.h"

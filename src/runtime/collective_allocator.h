@@ -66,8 +66,8 @@ private:
     struct symmetric_range;
     /// Compares the ranges of all ranks, and takes their bases.
     status exchange_ranges(symmetric_range &own);
-    /// Moves static data of all ranks to symmetric memory, if it is not there yet. Returns where the
-    /// range is in the segment; nullopt if it stays private memory.
+    /// Moves static data of all ranks to symmetric memory, if it is not there yet. Returns where
+    /// the range is in the segment; nullopt if it stays private memory.
     result<std::optional<std::uint64_t>> share_static_data(const symmetric_range &range);
     /// Compares call and outcome on all ranks, after each has tried to allocate `nbytes`.
     status agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,

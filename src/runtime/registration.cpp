@@ -20,22 +20,22 @@
 namespace diomp::runtime {
 namespace {
 
-enum class place : std::uint64_t { anywhere, static_data, moved };
+enum class memory_class : std::uint64_t { other, static_data, moved };
 
 /// What ranks tell each other about the memory that a range is in. Static data is shared if all of
 /// it but the base of the range is equal.
 struct surroundings {
-    place where = place::anywhere;
-    memory::page_run pages; ///< anywhere: empty
+    memory_class where = memory_class::other;
+    memory::page_run pages;   ///< other: empty
     std::uint64_t offset = 0; ///< moved: in the slot
 };
 
 surroundings look_around(std::uintptr_t base, std::size_t nbytes) {
     if (auto const moved = memory::find_moved_pages(base, nbytes)) {
-        return {place::moved, moved->pages, moved->offset};
+        return {memory_class::moved, moved->pages, moved->offset};
     }
     auto const pages = memory::find_static_pages(base, nbytes);
-    return pages ? surroundings{place::static_data, *pages, 0} : surroundings{};
+    return pages ? surroundings{memory_class::static_data, *pages, 0} : surroundings{};
 }
 
 sync::call_signature signature_of(sync::operation what, std::uint64_t amount) {
@@ -57,8 +57,8 @@ struct collective_allocator::symmetric_range {
 
     [[nodiscard]] sync::round_payload payload() const {
         return {base, is_registered ? 1U : 0U,
-                static_cast<std::uint64_t>(around.where) | around.offset << 2,
-                around.pages.nbytes, base - around.pages.base};
+                static_cast<std::uint64_t>(around.where) | around.offset << 2, around.pages.nbytes,
+                base - around.pages.base};
     }
 };
 
@@ -66,8 +66,8 @@ status collective_allocator::exchange_ranges(symmetric_range &own) {
     group::group &world = groups_.world();
     auto const call_lock = world.lock_calls();
     sync::round_payload const mine = own.payload();
-    DIOMP_TRY(world.arrive_and_wait(
-        signature_of(sync::operation::register_symmetric, own.nbytes), mine));
+    DIOMP_TRY(
+        world.arrive_and_wait(signature_of(sync::operation::register_symmetric, own.nbytes), mine));
     own.bases.resize(world.size());
     for (std::size_t rank = 0; rank < own.bases.size(); ++rank) {
         sync::round_payload const &theirs = world.payload_of(rank);
@@ -85,11 +85,11 @@ status collective_allocator::exchange_ranges(symmetric_range &own) {
 result<std::optional<std::uint64_t>>
 collective_allocator::share_static_data(const symmetric_range &range) {
     surroundings const &around = range.around;
-    if (!range.is_alike || around.where == place::anywhere) {
+    if (!range.is_alike || around.where == memory_class::other) {
         return std::optional<std::uint64_t>();
     }
     std::uint64_t const inside = range.base - around.pages.base;
-    if (around.where == place::moved) {
+    if (around.where == memory_class::moved) {
         return std::optional(around.offset - memory::internal_bytes + inside);
     }
     auto block = allocate(OMPX_MEM_SYMMETRIC, around.pages.nbytes,
@@ -99,12 +99,12 @@ collective_allocator::share_static_data(const symmetric_range &range) {
         return std::optional<std::uint64_t>();
     }
     std::uint64_t const offset = *space_.own_offset(block.value());
-    status const moved = memory::move_static_pages(arena_, self_, around.pages,
-                                                   memory::internal_bytes + offset);
+    status const moved =
+        memory::move_static_pages(arena_, self_, around.pages, memory::internal_bytes + offset);
     auto const call_lock = groups_.world().lock_calls();
-    auto agreed = groups_.world().agree(
-        signature_of(sync::operation::register_symmetric, range.nbytes),
-        moved ? std::nullopt : std::optional<std::uint64_t>(1));
+    auto agreed =
+        groups_.world().agree(signature_of(sync::operation::register_symmetric, range.nbytes),
+                              moved ? std::nullopt : std::optional<std::uint64_t>(1));
     DIOMP_TRY(agreed);
     if (agreed.value()) {
         log(log_level::info, "static data stays private memory: rank {} cannot move its own",

@@ -68,9 +68,9 @@ status runtime::build() {
                          settings_.offload.pin_threshold_bytes, settings_.offload.calls});
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
-    allocator_ = std::make_unique<collective_allocator>(
-        *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups(), arena,
-        info.local);
+    allocator_ =
+        std::make_unique<collective_allocator>(*segment_, *space_, *directory_, *transfers_,
+                                               *devices_, collectives_.groups(), arena, info.local);
     engine.start();
     DIOMP_TRY(collectives_.create_world(connection_));
     log(log_level::info,

@@ -6,8 +6,8 @@
 
 namespace diomp::api {
 
-/// The counterpart in symmetric memory of a directly mapped rank. nullptr: the fast path must not be
-/// taken.
+/// The counterpart in symmetric memory of a directly mapped rank. nullptr: the fast path must not
+/// be taken.
 [[gnu::always_inline]] inline std::byte *direct_address(int rank, std::uintptr_t address,
                                                         std::size_t nbytes) {
     std::uint64_t const offset = address - g_fast.own_base;
@@ -24,7 +24,7 @@ namespace diomp::api {
     return direct_address(rank, reinterpret_cast<std::uintptr_t>(remote), nbytes);
 }
 
-/// The same for static data that was moved to symmetric memory.
+/// The counterpart of static data that was moved to symmetric memory; nullptr as above.
 inline std::byte *direct_static_address(int rank, const void *remote, std::size_t nbytes) {
     auto const address = reinterpret_cast<std::uintptr_t>(remote);
     std::uint64_t const extent = g_fast.moved_extent.load(std::memory_order_acquire);

@@ -65,6 +65,8 @@ extern job_numbers g_job;
 
 /// Updates g_fast; call after symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
+/// The part of it that is static data; in memory.cpp.
+void refresh_moved_data(runtime::runtime &running);
 
 /// OpenMP's numbers of the devices that this rank drives; empty if unknown. Any thread.
 std::vector<int> driven_devices();
