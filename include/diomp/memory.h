@@ -81,10 +81,12 @@ OMPX_API_ int ompx_unregister(void *ptr) OMPX_NOEXCEPT_;
 /**
  * Makes the memory [ptr, ptr + nbytes), which all ranks have, symmetric: variables of static
  * storage, or arrays whose addresses may differ between ranks. A rank's own address then names the
- * counterpart on every rank; it has this meaning before that of a range of ompx_register(). Loads
- * and stores of other ranks remain impossible. Collective, with equal sizes; a put may follow at
- * once. OMPX_ERR_ADDRESS as for ompx_register(), on all ranks. As OpenSHMEM's symmetric static data
- * and MPI_Win_create.
+ * counterpart on every rank; it has this meaning before that of a range of ompx_register().
+ * Writable static data of one program or library moves to symmetric memory, with its address
+ * unchanged: all transfers reach it as such, and ompx_remote_ptr() has an address of it. No thread
+ * may write to static data during the call; a forked child gets a copy. Other memory is moved as
+ * registered memory. Collective, with equal sizes; a put may follow at once. OMPX_ERR_ADDRESS as
+ * for ompx_register(), on all ranks. As OpenSHMEM's symmetric static data and MPI_Win_create.
  */
 OMPX_API_ int ompx_register_symmetric(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends that registration. Collective; includes a fence. */

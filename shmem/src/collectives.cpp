@@ -5,8 +5,10 @@
 
 #include "library.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
-#include <memory>
+#include <functional>
 
 using namespace diomp_shmem;
 
@@ -38,14 +40,62 @@ int fcollect(ompx_group_t group, void *dest, const void *source, std::size_t nby
     return ompx_allgather(dest, source, nbytes, group);
 }
 
+/// What a PE tells the others of its block: the size, and the block itself if it is short. As long
+/// as what a barrier carries.
+struct block_note {
+    std::size_t nbytes = 0;
+    std::byte bytes[32]{};
+
+    [[nodiscard]] bool is_whole() const { return nbytes <= sizeof(bytes); }
+};
+
+/// Memory for n elements, on the stack for the usual few PEs.
+template <typename T>
+class per_pe {
+public:
+    explicit per_pe(std::size_t n) : n_(n), many_(n > few_.size() ? n : 0) {}
+    T *data() { return many_.empty() ? few_.data() : many_.data(); }
+    T *begin() { return data(); }
+    T *end() { return data() + n_; }
+
+private:
+    std::size_t n_;
+    std::array<T, 16> few_{};
+    std::vector<T> many_;
+};
+
+void copy_short_blocks(per_pe<block_note> &notes, std::byte *dest) {
+    for (block_note const &each : notes) {
+        std::memcpy(dest, each.bytes, each.nbytes);
+        dest += each.nbytes;
+    }
+}
+
 int collect(ompx_group_t group, void *dest, const void *source, std::size_t nbytes) {
     int const size = ompx_group_size(group);
     if (size < 0) {
         return size;
     }
-    std::vector<std::size_t> sizes(static_cast<std::size_t>(size));
-    int const status = ompx_allgather(sizes.data(), &nbytes, sizeof(nbytes), group);
-    return status < 0 ? status : ompx_allgatherv(dest, sizes.data(), nullptr, source, group);
+    per_pe<block_note> notes(static_cast<std::size_t>(size));
+    block_note own{nbytes};
+    if (nbytes > 0 && own.is_whole()) {
+        std::memcpy(own.bytes, source, nbytes);
+    }
+    int const status = ompx_allgather(notes.data(), &own, sizeof(own), group);
+    if (status < 0) {
+        return status;
+    }
+    if (std::all_of(notes.begin(), notes.end(), std::mem_fn(&block_note::is_whole))) {
+        copy_short_blocks(notes, static_cast<std::byte *>(dest));
+        return 0;
+    }
+    auto const is_equal = [&](const block_note &each) { return each.nbytes == nbytes; };
+    if (std::all_of(notes.begin(), notes.end(), is_equal)) {
+        return ompx_allgather(dest, source, nbytes, group);
+    }
+    per_pe<std::size_t> sizes(static_cast<std::size_t>(size));
+    std::transform(notes.begin(), notes.end(), sizes.begin(), std::mem_fn(&block_note::nbytes));
+    return ompx_allgatherv(dest, sizes.data(), nullptr, source, group);
 }
 
 int alltoall(ompx_group_t group, void *dest, const void *source, std::size_t nbytes) {

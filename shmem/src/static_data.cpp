@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "static_data.h"
 
+#include <algorithm>
 #include <link.h>
 #include <unistd.h>
 
@@ -48,6 +49,9 @@ int collect(dl_phdr_info *program, std::size_t, void *ranges) {
 std::vector<static_range> find_static_data() {
     std::vector<static_range> ranges;
     dl_iterate_phdr(collect, &ranges);
+    // The first one that is registered has the shortest path.
+    std::sort(ranges.begin(), ranges.end(),
+              [](const static_range &a, const static_range &b) { return a.nbytes > b.nbytes; });
     return ranges;
 }
 

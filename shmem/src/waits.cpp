@@ -38,15 +38,50 @@ int all_of(all_form form, const wait_set<T> &set) {
     return outcome;
 }
 
+/// Another element in each call, at random: a series of calls must return each element that
+/// fulfils its comparison.
+std::size_t choose_start(std::size_t count) {
+    static thread_local std::uint32_t state = 2463534242U; // xorshift (Marsaglia, 2003)
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return static_cast<std::size_t>((std::uint64_t{state} * count) >> 32) % count;
+}
+
+/// The elements from `start` on.
+template <typename T>
+wait_set<T> tail_of(const wait_set<T> &set, std::size_t start) {
+    bool const has_one_value = set.num_values == 1;
+    return {set.function,
+            set.variables + start,
+            set.count - start,
+            set.skip == nullptr ? nullptr : set.skip + start,
+            set.cmp,
+            has_one_value ? set.values : set.values + start,
+            has_one_value ? 1 : set.num_values - start};
+}
+
+template <typename T>
+std::size_t call_any(any_form form, const wait_set<T> &set) {
+    std::size_t index = OMPX_NO_INDEX;
+    check(set.function, form(set.variables, type_of<T>(), set.count, set.skip, set.comparison(),
+                             set.values, set.num_values, &index));
+    return index;
+}
+
 template <typename T>
 std::size_t any_of(any_form form, const wait_set<T> &set) {
     require_ready(set.function);
-    std::size_t index = OMPX_NO_INDEX;
-    if (set.count > 0) {
-        check(set.function, form(set.variables, type_of<T>(), set.count, set.skip, set.comparison(),
-                                 set.values, set.num_values, &index));
+    if (set.count == 0) {
+        return OMPX_NO_INDEX;
     }
-    return index;
+    if (std::size_t const start = choose_start(set.count); start > 0) {
+        std::size_t const index = call_any(ompx_test_until_any, tail_of(set, start));
+        if (index != OMPX_NO_INDEX) {
+            return start + index;
+        }
+    }
+    return call_any(form, set);
 }
 
 template <typename T>

@@ -85,7 +85,9 @@ template <typename T>
         reinterpret_cast<std::uintptr_t>(target) % sizeof(T) != 0) {
         return nullptr;
     }
-    return reinterpret_cast<T *>(api::direct_address(rank, target, sizeof(T)));
+    std::byte *const direct = api::direct_address(rank, target, sizeof(T));
+    return reinterpret_cast<T *>(
+        direct != nullptr ? direct : api::direct_static_address(rank, target, sizeof(T)));
 }
 
 template <typename T>

@@ -14,6 +14,7 @@
 #include "launch/nodes.h"
 #include "memory/layout.h"
 #include "memory/memory.h"
+#include "memory/static_pages.h"
 #include "messaging/engine.h"
 #include "rma/rma.h"
 #include "stacks/calls.h"
@@ -236,6 +237,7 @@ void refresh_fast_view(runtime::runtime &running) {
                         std::memory_order_relaxed);
     g_fast.fence_orders_only.store(plain && running.transfers().all_direct(),
                                    std::memory_order_relaxed);
+    refresh_moved_data(running);
 }
 
 status start_runtime() {
@@ -353,10 +355,11 @@ status finish_runtime() {
     }
     local_rank const own = running->job().local;
     destroy(running);
-    // Returns the program's pages to the system, but not the runtime's part of the segment, which
-    // other ranks still read.
+    // Returns the program's pages to the system, but not its static data, nor the runtime's part of
+    // the segment, which other ranks still read.
     transport::arena const &kept = *state().arena;
-    kept.release_pages(own, memory::internal_bytes, kept.usable_bytes() - memory::internal_bytes);
+    memory::release_other_pages(kept, own, memory::internal_bytes,
+                                kept.usable_bytes() - memory::internal_bytes);
     return {};
 }
 

@@ -17,6 +17,7 @@
 
 using namespace diomp;
 using api::direct_address;
+using api::direct_static_address;
 using api::g_fast;
 
 namespace {
@@ -41,6 +42,10 @@ status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Mov
 // none.
 [[gnu::noinline]] int put_slow_path(int rank, void *dst, const void *src, std::size_t nbytes,
                                     const char *function, const void *site) noexcept {
+    std::byte *const direct = direct_static_address(rank, dst, nbytes);
+    if (direct != nullptr && src != nullptr) {
+        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+    }
     return api::call(
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -54,6 +59,10 @@ status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Mov
 
 [[gnu::noinline]] int get_slow_path(void *dst, int rank, const void *src, std::size_t nbytes,
                                     const char *function, const void *site) noexcept {
+    std::byte *const direct = direct_static_address(rank, src, nbytes);
+    if (direct != nullptr && dst != nullptr) {
+        return rma::copy_bytes(dst, direct, nbytes, g_fast.stream_threshold);
+    }
     return api::call(
         function, site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -89,8 +98,21 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
                        element_size, num_dims);
 }
 
+/// A non-blocking transfer that is complete on return.
+[[gnu::always_inline]] inline int copy_at_once(void *to, const void *from, std::size_t nbytes,
+                                               ompx_event_t *event) {
+    if (event != nullptr) {
+        *event = nullptr; // first, so that the call may end in the copy
+    }
+    return rma::copy_bytes(to, from, nbytes, g_fast.stream_threshold);
+}
+
 [[gnu::noinline]] int put_nb_slow_path(const void *site, int rank, void *dst, const void *src,
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
+    std::byte *const direct = direct_static_address(rank, dst, nbytes);
+    if (direct != nullptr && src != nullptr) {
+        return copy_at_once(direct, src, nbytes, event);
+    }
     return api::call(
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -105,6 +127,10 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
 
 [[gnu::noinline]] int get_nb_slow_path(const void *site, void *dst, int rank, const void *src,
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
+    std::byte *const direct = direct_static_address(rank, src, nbytes);
+    if (direct != nullptr && dst != nullptr) {
+        return copy_at_once(dst, direct, nbytes, event);
+    }
     return api::call(
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
@@ -132,10 +158,7 @@ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) noexcept {
 int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr; // first, so that the call may end in the copy
-        }
-        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+        return copy_at_once(direct, src, nbytes, event);
     }
     return put_nb_slow_path(DIOMP_SITE, rank, dst, src, nbytes, event);
 }
@@ -143,10 +166,7 @@ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_
 int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, src, nbytes);
     if (direct != nullptr && dst != nullptr) [[likely]] {
-        if (event != nullptr) {
-            *event = nullptr; // first, so that the call may end in the copy
-        }
-        return rma::copy_bytes(dst, direct, nbytes, g_fast.stream_threshold);
+        return copy_at_once(dst, direct, nbytes, event);
     }
     return get_nb_slow_path(DIOMP_SITE, dst, rank, src, nbytes, event);
 }

@@ -59,6 +59,13 @@ result<location> address_space::locate(world_rank peer, const void *address, std
     }
     auto const private_address = reinterpret_cast<std::uintptr_t>(address);
     auto const counterpart = counterparts_->find(peer, private_address);
+    auto const moved = counterpart ? counterpart : counterparts_->find_moved(peer, private_address);
+    if (moved && moved->offset) {
+        if (nbytes > moved->nbytes) {
+            return past_end_error("the symmetric range", moved->nbytes, nbytes);
+        }
+        return location_at(peer, segment_of(peer) + *moved->offset);
+    }
     return locate_private(peer, counterpart ? counterpart->address : private_address, nbytes);
 }
 

@@ -20,11 +20,13 @@ class counterpart_table {
 public:
     struct range {
         std::uint64_t nbytes = 0;
-        std::uint64_t number = 0;         ///< equal on all ranks
-        std::vector<std::uint64_t> bases; ///< [rank] in its own address space
+        std::uint64_t number = 0;            ///< equal on all ranks
+        std::vector<std::uint64_t> bases;    ///< [rank] in its own address space
+        std::optional<std::uint64_t> offset; ///< in every segment: static data that was moved there
     };
 
-    void add(std::uint64_t base, std::uint64_t nbytes, std::vector<std::uint64_t> bases);
+    void add(std::uint64_t base, std::uint64_t nbytes, std::vector<std::uint64_t> bases,
+             std::optional<std::uint64_t> offset);
     void remove(std::uint64_t base);
     /// The number of the range that starts at `base`.
     [[nodiscard]] std::optional<std::uint64_t> number_of(std::uint64_t base) const;
@@ -42,6 +44,7 @@ public:
     struct counterpart {
         std::uint64_t address = 0;
         std::uint64_t nbytes = 0;
+        std::optional<std::uint64_t> offset; ///< in its segment
     };
     /// nullopt if the own address is in no range. The end of a range counts as part of it.
     [[nodiscard]] std::optional<counterpart> find(world_rank peer, std::uint64_t address) const {
@@ -50,6 +53,18 @@ public:
         }
         return find_in_ranges(peer, address);
     }
+    /// For an address of the peer in static data that was moved to its segment.
+    [[nodiscard]] std::optional<counterpart> find_moved(world_rank peer,
+                                                        std::uint64_t address) const;
+
+    /// Own static data in the segment.
+    struct moved_range {
+        std::uint64_t base = 0;
+        std::uint64_t nbytes = 0;
+        std::uint64_t offset = 0;
+    };
+    /// The longest such range.
+    [[nodiscard]] std::optional<moved_range> longest_moved() const;
 
 private:
     using range_map = std::map<std::uint64_t, range>; ///< key: own base

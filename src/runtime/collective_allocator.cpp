@@ -4,8 +4,6 @@
 #include "base/sizes.h"
 #include "group/group.h"
 #include "group/registry.h"
-#include "memory/counterparts.h"
-#include "memory/directory.h"
 #include "memory/memory.h"
 #include "offload/device_allocator.h"
 #include "offload/device_segment.h"
@@ -163,67 +161,6 @@ result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
         return freed.take_failure();
     }
     return fresh;
-}
-
-result<std::vector<std::uint64_t>>
-collective_allocator::exchange_bases(std::uint64_t base, std::size_t nbytes, bool is_registered) {
-    group::group &world = groups_.world();
-    auto const call_lock = world.lock_calls();
-    sync::call_signature call;
-    call.what = sync::operation::register_symmetric;
-    call.amount = nbytes;
-    DIOMP_TRY(world.arrive_and_wait(call, {base, is_registered ? 1U : 0U}));
-    std::vector<std::uint64_t> bases(world.size());
-    for (std::size_t rank = 0; rank < bases.size(); ++rank) {
-        sync::round_payload const &payload = world.payload_of(rank);
-        bases[rank] = payload[0];
-        if (payload[1] == 0) {
-            return error(OMPX_ERR_ADDRESS, fmt::format("rank {} cannot register its range", rank),
-                         "pass memory of the program that is not registered yet, on all ranks");
-        }
-    }
-    return bases;
-}
-
-status collective_allocator::register_symmetric(void *ptr, std::size_t nbytes) {
-    auto const base = reinterpret_cast<std::uintptr_t>(ptr);
-    status own;
-    if (ptr == nullptr || space_.in_arena(ptr)) {
-        own = error(OMPX_ERR_ADDRESS,
-                    ptr == nullptr ? "ptr is a null pointer"
-                                   : "the range is in a segment and reachable already",
-                    "pass memory of the program, or use symmetric memory as it is");
-    } else {
-        own = directory_.add(base, nbytes);
-    }
-    auto bases = exchange_bases(base, nbytes, own.ok());
-    if (!bases) {
-        if (own) {
-            DIOMP_TRY(directory_.remove(base));
-        }
-        return own ? status(bases.take_failure()) : std::move(own);
-    }
-    space_.counterparts().add(base, nbytes, bases.take());
-    return {};
-}
-
-status collective_allocator::unregister_symmetric(void *ptr) {
-    auto const base = reinterpret_cast<std::uintptr_t>(ptr);
-    auto const number = space_.counterparts().number_of(base);
-    if (!number) {
-        return error(OMPX_ERR_ADDRESS, "no symmetric range starts there",
-                     "pass the address that was given to ompx_register_symmetric, once");
-    }
-    DIOMP_TRY(transfers_.fence());
-    {
-        auto const call_lock = groups_.world().lock_calls();
-        sync::call_signature call;
-        call.what = sync::operation::unregister_symmetric;
-        call.amount = *number;
-        DIOMP_TRY(groups_.world().arrive_and_wait(call));
-    }
-    space_.counterparts().remove(base);
-    return directory_.remove(base);
 }
 
 result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kind_t kind,

@@ -4,19 +4,23 @@
 // block. A heap's layout depends on its call history only, so the heaps are equal again afterwards.
 #pragma once
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "diomp/types.h"
 #include "runtime/internal/modules.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 namespace diomp::memory {
 struct allocation;
 }
 namespace diomp::sync {
 struct call_signature;
+}
+namespace diomp::transport {
+class arena;
 }
 
 namespace diomp::runtime {
@@ -26,9 +30,10 @@ class collective_allocator {
 public:
     collective_allocator(memory::segment &own, memory::address_space &space,
                          memory::directory &directory, rma::transfers &transfers,
-                         offload::devices &devices, group::group_registry &groups)
+                         offload::devices &devices, group::group_registry &groups,
+                         const transport::arena &arena, local_rank self)
         : segment_(own), space_(space), directory_(directory), transfers_(transfers),
-          devices_(devices), groups_(groups) {}
+          devices_(devices), groups_(groups), arena_(arena), self_(self) {}
 
     /// Allocates global memory. Symmetric and asymmetric allocations are collective over the world:
     /// every rank allocates, then all compare size, alignment and outcome, so that all fail
@@ -48,8 +53,9 @@ public:
     /// Allocates anew, copies and frees; collective for symmetric and asymmetric memory. After an
     /// error the old block is as it was. Errors: those of allocate and free.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
-    /// Registers private memory that every rank has. Collective. Errors: OMPX_ERR_ADDRESS on all
-    /// ranks if one cannot register its range, OMPX_ERR_MISMATCH.
+    /// Registers private memory that every rank has, and moves static data to symmetric memory.
+    /// Collective. Errors: OMPX_ERR_ADDRESS on all ranks if one cannot register its range,
+    /// OMPX_ERR_MISMATCH. In registration.cpp.
     status register_symmetric(void *ptr, std::size_t nbytes);
     status unregister_symmetric(void *ptr);
 
@@ -57,9 +63,12 @@ private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
-    /// The bases of all ranks' ranges; `is_registered`: whether this rank could register its own.
-    result<std::vector<std::uint64_t>> exchange_bases(std::uint64_t base, std::size_t nbytes,
-                                                      bool is_registered);
+    struct symmetric_range;
+    /// Compares the ranges of all ranks, and takes their bases.
+    status exchange_ranges(symmetric_range &own);
+    /// Moves static data of all ranks to symmetric memory, if it is not there yet. Returns where
+    /// the range is in the segment; nullopt if it stays private memory.
+    result<std::optional<std::uint64_t>> share_static_data(const symmetric_range &range);
     /// Compares call and outcome on all ranks, after each has tried to allocate `nbytes`.
     status agree_on_allocation(const sync::call_signature &call, std::size_t nbytes,
                                const result<std::uint64_t> &taken, const char *remedy);
@@ -70,6 +79,8 @@ private:
     rma::transfers &transfers_;
     offload::devices &devices_;
     group::group_registry &groups_;
+    const transport::arena &arena_;
+    local_rank self_;
     std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
 };
 

@@ -356,12 +356,12 @@ void arena::release_pages(local_rank owner, std::uint64_t offset, std::size_t nb
     }
 }
 
-std::size_t arena::resident_bytes(local_rank owner) const {
+void arena::for_each_data(local_rank owner, std::uint64_t offset, std::size_t nbytes,
+                          function_ref<void(std::uint64_t, std::size_t)> each) const {
     // Holes of the file are skipped, so the cost grows with the data, not with the reservation.
-    auto const begin = static_cast<off_t>(slot_in_file(owner));
-    off_t const end = begin + static_cast<off_t>(slot_bytes_);
-    std::size_t resident = 0;
-    for (off_t position = begin; position < end;) {
+    auto const start = static_cast<off_t>(slot_in_file(owner));
+    off_t const end = start + static_cast<off_t>(offset + nbytes);
+    for (off_t position = start + static_cast<off_t>(offset); position < end;) {
         off_t const data = ::lseek(fd_, position, SEEK_DATA);
         if (data < 0 || data >= end) {
             break;
@@ -370,9 +370,15 @@ std::size_t arena::resident_bytes(local_rank owner) const {
         if (hole <= data) {
             break;
         }
-        resident += static_cast<std::size_t>(hole - data);
+        each(static_cast<std::uint64_t>(data - start), static_cast<std::size_t>(hole - data));
         position = hole;
     }
+}
+
+std::size_t arena::resident_bytes(local_rank owner) const {
+    std::size_t resident = 0;
+    for_each_data(owner, 0, slot_bytes_,
+                  [&](std::uint64_t, std::size_t nbytes) { resident += nbytes; });
     return resident;
 }
 

@@ -12,6 +12,7 @@
 // address, which conduits use for queues and flags.
 #pragma once
 
+#include "base/function_ref.h"
 #include "base/ids.h"
 #include "base/result.h"
 
@@ -70,6 +71,9 @@ public:
     [[nodiscard]] std::byte *slot(world_rank owner) const {
         return reinterpret_cast<std::byte *>(base_ + owner.index() * slot_bytes_);
     }
+    [[nodiscard]] std::byte *slot(local_rank owner) const {
+        return slot(local_ranks_[owner.index()]);
+    }
     [[nodiscard]] std::byte *control(local_rank owner) const {
         return control_ + owner.index() * control_bytes_;
     }
@@ -80,6 +84,10 @@ public:
     /// Includes the pages that lie wholly or partly inside [offset, offset + nbytes) of a slot in
     /// core files.
     void allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
+    /// Calls each(offset, nbytes) for the parts of [offset, offset + nbytes) of a slot that have
+    /// physical memory; all others are zeros.
+    void for_each_data(local_rank owner, std::uint64_t offset, std::size_t nbytes,
+                       function_ref<void(std::uint64_t, std::size_t)> each) const;
     /// Bytes of physical memory of a slot.
     [[nodiscard]] std::size_t resident_bytes(local_rank owner) const;
 

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -20,6 +22,29 @@ int const before = (me + ranks - 1) % ranks;
 constexpr std::size_t words = 30000;
 std::array<std::int64_t, words> g_field; // static storage: in all processes, at different addresses
 std::uint64_t g_signal = 0;
+std::array<int, 4096> g_initialised{10, 11, 12};
+char g_text[4096] = "unchanged";
+std::array<std::uint32_t, 3> g_words;
+
+// Static data stays private then (docs/memory.md).
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool has_address_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr bool has_address_sanitizer = true;
+#else
+constexpr bool has_address_sanitizer = false;
+#endif
+#else
+constexpr bool has_address_sanitizer = false;
+#endif
+
+bool is_on_node(int rank) {
+    auto *const probe = static_cast<char *>(ompx_alloc(1, 0, OMPX_MEM_SYMMETRIC));
+    bool const found = ompx_remote_ptr(probe, rank) != nullptr;
+    EXPECT_EQ(ompx_free(probe), 0);
+    return found;
+}
 
 std::int64_t value_of(int rank, std::size_t i) { return rank * 1000000 + static_cast<int>(i); }
 
@@ -135,6 +160,126 @@ TEST_F(static_data, is_checked) {
                   OMPX_ERR_MISMATCH);
     }
     EXPECT_EQ(ompx_free(symmetric), 0);
+}
+
+TEST_F(static_data, is_loaded_and_stored_by_ranks_of_the_node) {
+    g_field[3] = value_of(me, 3);
+    ASSERT_EQ(ompx_barrier(), 0);
+    auto *const there = static_cast<std::int64_t *>(ompx_remote_ptr(&g_field[3], next));
+    bool const is_private = has_address_sanitizer && next != me;
+    EXPECT_EQ(there != nullptr, !is_private && is_on_node(next));
+    if (there != nullptr) {
+        EXPECT_EQ(*there, value_of(next, 3));
+        ASSERT_EQ(ompx_sync(nullptr), 0);
+        *there = -8;
+    } else {
+        ASSERT_EQ(ompx_sync(nullptr), 0);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+    if (is_on_node(before) && !is_private) {
+        EXPECT_EQ(g_field[3], -8);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+TEST_F(static_data, keeps_what_variables_hold) {
+    EXPECT_EQ(g_initialised[1], 11);
+    EXPECT_EQ(g_initialised[4095], 0);
+    EXPECT_EQ(std::string(g_text), "unchanged");
+    g_initialised[2] = me;
+    EXPECT_EQ(g_initialised[2], me);
+}
+
+// Of variables, a forked child has copies.
+TEST_F(static_data, is_not_shared_with_children) {
+    g_field[0] = 41;
+    g_initialised[3] = 5;
+    pid_t const child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        bool const is_copy = g_field[0] == 41 && g_initialised[3] == 5 && g_field[words - 1] == -1;
+        g_field[0] = 42;
+        g_initialised[3] = 6;
+        _exit(is_copy && g_field[0] == 42 && g_initialised[3] == 6 ? 0 : 1);
+    }
+    int outcome = -1;
+    ASSERT_EQ(waitpid(child, &outcome, 0), child);
+    EXPECT_EQ(outcome, 0);
+    EXPECT_EQ(g_field[0], 41);
+    EXPECT_EQ(g_initialised[3], 5);
+    ASSERT_EQ(ompx_barrier(), 0);
+    // Transfers still reach the parent.
+    std::int64_t const word = value_of(me, 0);
+    ASSERT_EQ(ompx_put(next, &g_field[0], &word, 8), 0);
+    ASSERT_EQ(ompx_barrier(), 0);
+    EXPECT_EQ(g_field[0], value_of(before, 0));
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+TEST_F(static_data, takes_the_addresses_of_other_ranks) {
+    std::vector<std::int64_t *> addresses(static_cast<std::size_t>(ranks));
+    std::int64_t *const own = &g_field[20];
+    ASSERT_EQ(ompx_allgather(addresses.data(), &own, sizeof(own), nullptr), 0);
+    std::int64_t *const there = addresses[static_cast<std::size_t>(next)];
+    std::int64_t const one = 1;
+    std::int64_t old = 0;
+    for (int i = 0; i < 100; ++i) { // both names of one word
+        ASSERT_EQ(ompx_atomic_add(next, there, &one, OMPX_INT64), 0);
+        ASSERT_EQ(ompx_atomic_fetch_add(next, own, &one, &old, OMPX_INT64), 0);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+    EXPECT_EQ(g_field[20], 199);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+TEST_F(static_data, takes_atomics_of_all_operators) {
+    std::uint32_t *const word = g_words.data() + 1;
+    ASSERT_EQ(ompx_register_symmetric(g_words.data(), sizeof(g_words)), 0);
+    *word = 0xf0;
+    ASSERT_EQ(ompx_barrier(), 0);
+    auto const change = [&](ompx_op_t op, std::uint32_t operand) {
+        std::uint32_t old = 0;
+        EXPECT_EQ(ompx_atomic_fetch(next, word, &operand, &old, OMPX_UINT32, op), 0);
+        return old;
+    };
+    EXPECT_EQ(change(OMPX_BOR, 0x0f), 0xf0U);
+    EXPECT_EQ(change(OMPX_BAND, 0x3c), 0xffU);
+    EXPECT_EQ(change(OMPX_BXOR, 0xff), 0x3cU);
+    EXPECT_EQ(change(OMPX_MAX, 0x1000), 0xc3U);
+    EXPECT_EQ(change(OMPX_MIN, 7), 0x1000U);
+    EXPECT_EQ(change(OMPX_SUM, static_cast<std::uint32_t>(-8)), 7U);
+    EXPECT_EQ(change(OMPX_REPLACE, 9), 0xffffffffU);
+    EXPECT_EQ(change(OMPX_NO_OP, 1), 9U);
+    std::uint32_t const nine = 9;
+    std::uint32_t const three = 3;
+    std::uint32_t old = 0;
+    EXPECT_EQ(ompx_atomic_compare_swap(next, word, &three, &nine, &old, OMPX_UINT32), 0);
+    EXPECT_EQ(old, 9U);
+    EXPECT_EQ(ompx_atomic_compare_swap(next, word, &nine, &three, &old, OMPX_UINT32), 0);
+    EXPECT_EQ(change(OMPX_NO_OP, 0), 3U);
+    ASSERT_EQ(ompx_barrier(), 0);
+    EXPECT_EQ(*word, 3U);
+    EXPECT_EQ(g_words[0], 0U);
+    EXPECT_EQ(g_words[2], 0U);
+    ASSERT_EQ(ompx_unregister_symmetric(g_words.data()), 0);
+}
+
+TEST_F(static_data, is_checked_by_atomics) {
+    std::int64_t const one = 1;
+    std::int64_t old = 0;
+    auto *const odd = reinterpret_cast<char *>(&g_field[1]) + 4;
+    EXPECT_EQ(ompx_atomic_fetch(next, odd, &one, &old, OMPX_INT64, OMPX_SUM), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_atomic_fetch(next, &g_field[1], nullptr, &old, OMPX_INT64, OMPX_SUM),
+              OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_atomic_fetch(ranks, &g_field[1], &one, &old, OMPX_INT64, OMPX_SUM),
+              OMPX_ERR_RANK);
+    EXPECT_EQ(ompx_atomic_fetch(next, &g_field[1], &one, &old, OMPX_INT64, OMPX_PROD),
+              OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_atomic_fetch(next, nullptr, &one, &old, OMPX_INT64, OMPX_SUM), OMPX_ERR_ARG);
+    EXPECT_EQ(ompx_atomic_compare_swap(next, &g_field[1], &one, nullptr, &old, OMPX_INT64),
+              OMPX_ERR_ARG);
+    EXPECT_EQ(g_field[1], -1);
+    ASSERT_EQ(ompx_barrier(), 0);
 }
 
 TEST(registration, can_be_repeated_and_needs_no_equal_addresses) {

@@ -89,6 +89,37 @@ static void test_waits(int *flags) {
     shmem_barrier_all();
 }
 
+typedef size_t any_function(int *, size_t, const int *, int, int);
+typedef size_t any_vector_function(int *, size_t, const int *, int, const int *);
+
+/* A series of calls returns each element that fulfils the comparison, and no other. */
+static void test_any_is_fair(any_function *any, any_vector_function *any_vector) {
+    static int flags[6];
+    static const int skip[6] = {0, 1, 0, 0, 0, 0};
+    static const int wanted[6] = {1, 1, 7, 1, 1, 0};
+    int counts[6] = {0};
+    int counts_of_vector[6] = {0};
+    for (int i = 0; i < 6; ++i) {
+        flags[i] = i < 5;
+    }
+    for (int call = 0; call < 2000; ++call) {
+        size_t const one = any(flags, 6, skip, SHMEM_CMP_EQ, 1);
+        size_t const other = any_vector(flags, 6, skip, SHMEM_CMP_EQ, wanted);
+        if (one >= 6 || other >= 6) {
+            EXPECT(one < 6 && other < 6);
+            return;
+        }
+        ++counts[one];
+        ++counts_of_vector[other];
+    }
+    EXPECT(counts[0] > 0 && counts[2] > 0 && counts[3] > 0 && counts[4] > 0);
+    EXPECT(counts[1] == 0 && counts[5] == 0);
+    EXPECT(counts_of_vector[0] > 0 && counts_of_vector[3] > 0 && counts_of_vector[4] > 0 &&
+           counts_of_vector[5] > 0);
+    EXPECT(counts_of_vector[1] == 0 && counts_of_vector[2] == 0);
+    shmem_barrier_all();
+}
+
 static void test_signals(long *data, uint64_t *signal) {
     long source[8];
     *signal = 0;
@@ -171,6 +202,8 @@ int main(void) {
     test_atomics(&static_counter, &bits, &real);
     test_waits((int *)&heap[8]);
     test_waits(flags);
+    test_any_is_fair(shmem_int_test_any, shmem_int_test_any_vector);
+    test_any_is_fair(shmem_int_wait_until_any, shmem_int_wait_until_any_vector);
     test_signals(&heap[16], (uint64_t *)&heap[3]);
     test_signals(words, &static_signal);
     test_lock(&heap[4], &heap[5]);

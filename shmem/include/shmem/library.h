@@ -29,7 +29,7 @@ SHMEM_API_ int shmem_my_pe(void);
 SHMEM_API_ int shmem_n_pes(void);
 SHMEM_API_ int shmem_pe_accessible(int pe);
 SHMEM_API_ int shmem_addr_accessible(const void *addr, int pe);
-/** NULL for static data of other PEs: only the heap is in shared memory. */
+/** NULL for PEs of other nodes. */
 SHMEM_API_ void *shmem_ptr(const void *dest, int pe);
 SHMEM_API_ void *shmem_team_ptr(shmem_team_t team, const void *dest, int pe);
 SHMEM_API_ void shmem_info_get_version(int *major, int *minor);

@@ -43,6 +43,11 @@ struct alignas(64) fast_view {
     /// Number of threads of the node that sleep until a store; null if atomics must not take the
     /// fast path, as they are the network's.
     const std::atomic<std::uint32_t> *store_sleepers = nullptr;
+    /// Static data that was moved to symmetric memory. Base and distance are written once, before
+    /// the extent is first set.
+    std::atomic<std::uint64_t> moved_extent{0};
+    std::uintptr_t moved_base = 0;
+    std::uintptr_t moved_distance = 0; ///< from an address to the same data in the own segment
 };
 extern fast_view g_fast;
 /// Null before start-up and once shutdown has begun. Use only inside a public call.
@@ -59,6 +64,8 @@ extern job_numbers g_job;
 
 /// Updates g_fast; call after symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
+/// The part of it that is static data; in memory.cpp.
+void refresh_moved_data(runtime::runtime &running);
 
 /// OpenMP's numbers of the devices that this rank drives; empty if unknown. Any thread.
 std::vector<int> driven_devices();
