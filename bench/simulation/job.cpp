@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "job.h"
 
+#include "charged_copies.h"
+
 #include <new>
 #include <stdexcept>
 #include <sys/mman.h>
@@ -55,6 +57,10 @@ job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
         wires_.ports.push_back(
             std::make_unique<port>(hosts[static_cast<std::size_t>(node_of.back())]));
     }
+    bool const all_take_part = options.lanes > 1; // else node_work.h
+    charge_copies({.seconds_per_byte = all_take_part ? 1 / options.hardware.copy_bandwidth : 0,
+                   .moves_data = options.moves_data,
+                   .slots = {slots_.data(), slots_.nbytes()}});
     group::node_map const nodes(std::move(node_of));
     for (int number = 0; number < num_ranks; ++number) {
         add_rank(number, nodes);

@@ -36,7 +36,7 @@ bool node::try_send(world_rank peer, transport::handler_id handler,
                     std::span<const std::byte> payload) {
     port &target = shared_.of(peer);
     target.deliver(short_letter(own_, self_, peer, handler, payload));
-    target.notify_after(shared_.hardware.flag_s);
+    target.notify_after(shared_.hardware.meeting_s());
     return true;
 }
 
@@ -55,7 +55,7 @@ bool node::idle_wait(transport::wait_kind /*what*/, std::uint32_t /*seen*/,
 
 void node::wake_for_store(world_rank peer) {
     if (peer != self_) {
-        shared_.of(peer).notify_after(shared_.hardware.flag_s);
+        shared_.of(peer).notify_after(shared_.hardware.meeting_s());
     }
 }
 

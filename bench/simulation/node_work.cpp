@@ -27,7 +27,7 @@ copied copies_of(const std::string &collective, double nbytes, double num_local,
         return {num_local * nbytes, num_ranks * nbytes};
     }
     if (collective == "alltoall") {
-        return {(num_ranks + num_local) * nbytes, num_local * nbytes};
+        return {num_ranks * nbytes, num_ranks * nbytes};
     }
     return {};
 }
@@ -40,10 +40,12 @@ node_work work_of(const machine &hardware, const std::string &collective, std::s
     if (num_local == 1) {
         return {};
     }
+    if (lanes > 1 && collective != "alltoall") {
+        return {};
+    }
     copied const moved = copies_of(collective, static_cast<double>(nbytes), num_local,
                                    static_cast<double>(hardware.num_ranks()));
-    double const meet_s =
-        lanes > 1 ? 0 : hardware.flag_s + (num_local - 1) * hardware.line_s;
+    double const meet_s = lanes > 1 ? 0 : hardware.meeting_s();
     return {meet_s + moved.before / hardware.copy_bandwidth,
             meet_s + moved.after / hardware.copy_bandwidth};
 }

@@ -21,7 +21,8 @@ struct node_work {
 };
 
 /// `nbytes`: per call (bcast, allreduce) or per block (allgather). `lanes`: ranks of each node that are simulated one by
-/// one; with all of them only copies are left to charge.
+/// one; with all of them the library's own copies are charged (charged_copies.h), except those of an alltoall, which
+/// are too small for that.
 node_work work_of(const machine &hardware, const std::string &collective, std::size_t nbytes,
                   int lanes);
 

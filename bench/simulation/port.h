@@ -26,10 +26,10 @@ namespace diomp::simulation {
 struct letter {
     world_rank source;
     transport::handler_id handler = 0;
-    std::vector<std::byte> payload;
+    std::vector<std::byte> payload{};
     bool is_long = false;
     std::size_t long_bytes = 0;
-    std::vector<std::byte> long_payload; ///< empty if the job moves no data
+    std::vector<std::byte> long_payload{}; ///< empty if the job moves no data
     std::uint64_t order = 0;             ///< among the messages of its source that are not long
 
     [[nodiscard]] std::size_t nbytes() const { return payload.size() + long_bytes; }
@@ -79,5 +79,7 @@ private:
 void carry(const port &from, const port &to, std::size_t nbytes, std::function<void()> then);
 /// The calling rank's core works so long.
 void spend(double seconds);
+/// From now on ranks of a host share its cores; before, each has its own.
+void share_cores();
 
 } // namespace diomp::simulation

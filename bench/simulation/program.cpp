@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
+#include <xbt/log.h>
 
 #include <cstdio>
 #include <exception>
@@ -37,7 +38,7 @@ struct arguments {
 
 void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--topology", into.topology, "the network")
-        ->check(CLI::IsMember({"fat-tree", "dragonfly"}))
+        ->check(CLI::IsMember({"fat-tree", "dragonfly", "one-host"}))
         ->capture_default_str();
     app.add_option("--platform", into.platform_file, "SimGrid's platform file, instead of a topology")
         ->check(CLI::ExistingFile);
@@ -47,6 +48,8 @@ void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--per-node", into.ranks_per_node, "ranks on each node")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
+    app.add_option("--cores", into.cores, "cores that the nodes of one-host share")
+        ->check(CLI::Range(1, 1024));
     auto const seconds = CLI::Range(0.0, 1.0);
     auto const speed = CLI::Range(1.0, 1e15);
     app.add_option("--bandwidth", into.link_bandwidth, "of a link, bytes per second")->check(speed);
@@ -98,6 +101,9 @@ std::vector<trial> trials_of(const arguments &from) {
 }
 
 void check(const arguments &given) {
+    if (given.hardware.is_one_host() && given.library != "diomp") {
+        throw std::runtime_error("one-host is for --library diomp: SMPI's ranks have cores of their own");
+    }
     bool const has_alltoall =
         std::ranges::find(given.collectives, "alltoall") != given.collectives.end();
     if (given.lanes != 1 && given.lanes != given.hardware.ranks_per_node) {
@@ -128,18 +134,22 @@ void load_platform(s4u::Engine &engine, const machine &hardware) {
 std::vector<s4u::Host *> nodes_of(s4u::Engine &engine, const machine &hardware) {
     std::vector<s4u::Host *> hosts;
     for (int node = 0; node < hardware.num_nodes; ++node) {
-        hosts.push_back(engine.host_by_name(fmt::format("node-{}", node)));
+        hosts.push_back(engine.host_by_name(fmt::format("node-{}", hardware.is_one_host() ? 0 : node)));
     }
     return hosts;
 }
 
 void configure(const arguments &given) {
+    xbt_log_control_set("root.thres:error");
     using engine = s4u::Engine;
     for (const char *each :
          {"network/model:CM02", "network/weight-S:0", "network/TCP-gamma:0",
           "network/crosstraffic:0", "contexts/stack-size:128", "contexts/guard-size:0",
-          "precision/timing:1e-10"}) {
+          "surf/precision:1e-10"}) {
         engine::set_config(each);
+    }
+    if (given.hardware.is_one_host()) {
+        share_cores();
     }
     if (given.library != "diomp") {
         smpi_init_options();
