@@ -5,6 +5,7 @@
 #include <smpi/smpi.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -15,13 +16,24 @@ namespace s4u = simgrid::s4u;
 
 constexpr const char *instance = "smpi";
 
-/// A place that is never read or written: ranks that replay move no data.
-void *no_memory(std::size_t which) { return reinterpret_cast<void *>((which + 1) << 40); }
+/// Of all ranks: messages of ranks that replay carry no data, but some algorithms copy blocks.
+struct shared_buffers {
+    reserved_memory src;
+    reserved_memory dst;
+};
 
-void call(const trial &what) {
+std::size_t largest_of(const std::vector<trial> &trials) {
+    std::size_t most = 0;
+    for (const trial &each : trials) {
+        most = std::max(most, each.nbytes);
+    }
+    return most;
+}
+
+void call(const trial &what, const shared_buffers &buffers) {
     auto const count = static_cast<int>(what.nbytes);
-    void *const from = no_memory(0);
-    void *const to = no_memory(1);
+    void *const from = buffers.src.data();
+    void *const to = buffers.dst.data();
     if (what.collective == "barrier") {
         MPI_Barrier(MPI_COMM_WORLD);
     } else if (what.collective == "bcast") {
@@ -36,6 +48,13 @@ void call(const trial &what) {
     }
 }
 
+/// The first bcast makes SMPI's communicators of a node's ranks, which takes data that ranks which replay do not move.
+void gather_nodes() {
+    std::array<char, 8> data{};
+    MPI_Bcast(data.data(), static_cast<int>(data.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 } // namespace
 
 void measure_smpi(const machine &hardware, std::vector<s4u::Host *> hosts,
@@ -43,16 +62,21 @@ void measure_smpi(const machine &hardware, std::vector<s4u::Host *> hosts,
     int const num_ranks = hardware.num_ranks();
     SMPI_app_instance_register(instance, nullptr, num_ranks);
     s4u::BarrierPtr const together = s4u::Barrier::create(static_cast<unsigned>(num_ranks));
+    std::size_t const buffer_bytes =
+        std::max<std::size_t>(4096, largest_of(trials) * static_cast<std::size_t>(num_ranks));
+    shared_buffers const buffers{reserved_memory(buffer_bytes), reserved_memory(buffer_bytes)};
     double begin = 0;
     double end = 0;
     auto const body = [&](int rank) {
+        MPI_Init(nullptr, nullptr);
+        gather_nodes();
         smpi_replay_init(instance, rank, 0);
         for (const trial &each : trials) {
             for (int i = 0; i <= repeats; ++i) {
                 together->wait();
                 begin = s4u::Engine::get_clock();
                 end = begin;
-                call(each);
+                call(each, buffers);
                 end = std::max(end, s4u::Engine::get_clock());
                 together->wait();
                 if (rank == 0 && i == repeats) {

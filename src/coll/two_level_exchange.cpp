@@ -244,10 +244,15 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
     network_costs const costs;
     auto const num_chunks = static_cast<double>((call.block_bytes() + chunk - 1) / chunk);
     auto const num_handled = static_cast<double>((call.num_nodes() + m - 1) / m);
+    // Each byte is copied into a stage buffer, into a message, back and out; in pairs, into a message.
+    double const copy_us =
+        static_cast<double>(call.num_members * call.block_bytes()) * costs.copy_us;
     double const by_nodes = num_chunks * (2 * costs.node_round_us(m) + costs.latency_us +
-                                          num_handled * 2 * costs.overhead_us);
+                                          num_handled * 2 * costs.overhead_us) +
+                            4 * copy_us;
     double const in_pairs =
-        static_cast<double>(call.num_members - m) * 2 * costs.overhead_us + costs.latency_us;
+        static_cast<double>(call.num_members - m) * 2 * costs.overhead_us + costs.latency_us +
+        copy_us;
     return by_nodes < in_pairs ? chunk : 0;
 }
 

@@ -148,7 +148,8 @@ class AllRanks(unittest.TestCase):
 
 class Time(unittest.TestCase):
     def test_runs_repeat_exactly(self):
-        arguments = ("--collectives", "barrier,bcast,allreduce,allgather", "--sizes", "8,64KiB,1MiB", "--nodes", 16)
+        arguments = ("--collectives", "barrier,bcast,allreduce,allgather", "--sizes", "8,64KiB,1MiB", "--nodes", 8,
+                     "--per-node", 4, "--lanes", 4)
         self.assertEqual(simulate(*arguments), simulate(*arguments))
 
     def test_a_message_takes_overheads_latencies_and_its_bytes(self):

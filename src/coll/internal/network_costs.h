@@ -10,10 +10,11 @@
 namespace diomp::coll {
 
 struct network_costs {
-    double latency_us = 2;     ///< from the end of a send to the begin of its receive
-    double overhead_us = 0.7;  ///< of a core that sends, or receives, a message
-    double flag_us = 0.2;      ///< until a core sees another core's store
-    double line_us = 0.05;     ///< to read one more line that another core has written
+    double latency_us = 2;    ///< from the end of a send to the begin of its receive
+    double overhead_us = 0.7; ///< of a core that sends, or receives, a message
+    double flag_us = 0.2;     ///< until a core sees another core's store
+    double line_us = 0.05;    ///< to read one more line that another core has written
+    double copy_us = 1e-4;    ///< to copy a byte
 
     /// A message that the receiver waits for.
     [[nodiscard]] double message_us() const { return latency_us + 2 * overhead_us; }
