@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library's copies and combinations on a node take simulated time. The linker leads its calls of rma::copy_* and
-// coll::find_kernel here (--wrap), and the real ones are called where data is moved.
+// The library's copies and combinations on a node take simulated time. The linker leads its calls
+// of rma::copy_* and coll::find_kernel here (--wrap), and the real ones are called where data is
+// moved.
 #include "charged_copies.h"
 
 #include "coll/collective.h"
 #include "port.h"
 
-#include <simgrid/s4u/Actor.hpp>
-
 #include <cstdint>
+#include <simgrid/s4u/Actor.hpp>
 #include <utility>
 #include <vector>
 
@@ -49,7 +49,8 @@ bool is_skipped(std::size_t nbytes) { return !state.moves_data && nbytes > max_c
 
 coll::combine_function real_sum = nullptr;
 
-/// An operand in a stage buffer comes from another core; one that a message has brought is in this core's memory.
+/// An operand in a stage buffer comes from another core; one that a message has brought is in this
+/// core's memory.
 void charged_sum(void *out, const void *a, const void *b, std::size_t count) {
     std::size_t const nbytes = count * sizeof(double);
     charge((is_in_slots(a) ? nbytes : 0) + (is_in_slots(b) ? nbytes : 0));
@@ -83,10 +84,10 @@ int real_copy_cached(void *to, const void *from, std::size_t nbytes) noexcept
     __asm__("__real__ZN5diomp3rma11copy_cachedEPvPKvm");
 int copy_cached(void *to, const void *from, std::size_t nbytes) noexcept
     __asm__("__wrap__ZN5diomp3rma11copy_cachedEPvPKvm");
-void real_copy_streaming(void *to, const void *from, std::size_t nbytes)
-    __asm__("__real__ZN5diomp3rma14copy_streamingEPvPKvm");
-void copy_streaming(void *to, const void *from, std::size_t nbytes)
-    __asm__("__wrap__ZN5diomp3rma14copy_streamingEPvPKvm");
+void real_copy_streaming(void *to, const void *from,
+                         std::size_t nbytes) __asm__("__real__ZN5diomp3rma14copy_streamingEPvPKvm");
+void copy_streaming(void *to, const void *from,
+                    std::size_t nbytes) __asm__("__wrap__ZN5diomp3rma14copy_streamingEPvPKvm");
 
 int copy_cached(void *to, const void *from, std::size_t nbytes) noexcept {
     charge(nbytes);
@@ -100,12 +101,12 @@ void copy_streaming(void *to, const void *from, std::size_t nbytes) {
     }
 }
 
-diomp::coll::combine_function real_find_kernel(ompx_type_t type, ompx_op_t op,
-                                               diomp::coll::instruction_set isa)
-    __asm__("__real__ZN5diomp4coll11find_kernelEiiNS0_15instruction_setE");
-diomp::coll::combine_function find_kernel(ompx_type_t type, ompx_op_t op,
-                                          diomp::coll::instruction_set isa)
-    __asm__("__wrap__ZN5diomp4coll11find_kernelEiiNS0_15instruction_setE");
+diomp::coll::combine_function
+real_find_kernel(ompx_type_t type, ompx_op_t op, diomp::coll::instruction_set isa) __asm__(
+    "__real__ZN5diomp4coll11find_kernelEiiNS0_15instruction_setE");
+diomp::coll::combine_function
+find_kernel(ompx_type_t type, ompx_op_t op, diomp::coll::instruction_set isa) __asm__(
+    "__wrap__ZN5diomp4coll11find_kernelEiiNS0_15instruction_setE");
 
 diomp::coll::combine_function find_kernel(ompx_type_t type, ompx_op_t op,
                                           diomp::coll::instruction_set isa) {

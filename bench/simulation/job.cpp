@@ -79,9 +79,9 @@ void job::add_rank(int number, const group::node_map &nodes) {
     }
     world_rank const self(number);
     rank made;
-    made.conduit = std::make_unique<transport::conduit>(
-        self, std::make_shared<node>(wires_, self), std::make_shared<network>(wires_, self),
-        std::move(direct_bases));
+    made.conduit = std::make_unique<transport::conduit>(self, std::make_shared<node>(wires_, self),
+                                                        std::make_shared<network>(wires_, self),
+                                                        std::move(direct_bases));
     made.engine = std::make_unique<messaging::engine>(*made.conduit, waits());
     made.space = std::make_unique<slot_workspace>(slot_bytes);
     made.registry = std::make_unique<group::group_registry>(*made.engine, *made.space, self,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Many ranks of the library in one process: an engine, a workspace and the world's group for each, on a simulated
-// network.
+// Many ranks of the library in one process: an engine, a workspace and the world's group for each,
+// on a simulated network.
 #pragma once
 
 #include "coll/collective.h"

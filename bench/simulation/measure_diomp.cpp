@@ -4,10 +4,10 @@
 #include "node_work.h"
 
 #include <fmt/core.h>
-#include <simgrid/s4u.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <simgrid/s4u.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,7 +26,8 @@ operation operation_of(const std::string &collective) {
                                        : operation::alltoall;
 }
 
-/// Sizes of a simulated rank's buffers. Where one rank stands for its node, its block holds those of the node's ranks.
+/// Sizes of a simulated rank's buffers. Where one rank stands for its node, its block holds those
+/// of the node's ranks.
 struct buffer_sizes {
     std::size_t block = 0;
     std::size_t src = 0;
@@ -34,8 +35,7 @@ struct buffer_sizes {
 };
 
 buffer_sizes sizes_of(const trial &what, const job_options &options, std::size_t num_ranks) {
-    auto const per_lane =
-        static_cast<std::size_t>(options.hardware.ranks_per_node / options.lanes);
+    auto const per_lane = static_cast<std::size_t>(options.hardware.ranks_per_node / options.lanes);
     if (what.collective == "allgather") {
         std::size_t const block = what.nbytes * per_lane;
         return {block, block, block * num_ranks};
@@ -120,8 +120,8 @@ public:
     measurement(job &ranks, const std::vector<trial> &trials, int repeats, bool verifies,
                 const result_sink &sink)
         : ranks_(ranks), trials_(trials), repeats_(repeats), verifies_(verifies), sink_(sink),
-          together_(s4u::Barrier::create(static_cast<unsigned>(ranks.size()))),
-          src_(largest().src), dst_(largest().dst) {}
+          together_(s4u::Barrier::create(static_cast<unsigned>(ranks.size()))), src_(largest().src),
+          dst_(largest().dst) {}
 
     void run_rank(int rank) {
         for (const trial &each : trials_) {
@@ -166,9 +166,8 @@ private:
         }
         together_->wait();
         if (own && !own->is_right()) {
-            throw std::runtime_error(
-                fmt::format("{} of {} bytes: wrong result at rank {}", what.collective, what.nbytes,
-                            rank));
+            throw std::runtime_error(fmt::format("{} of {} bytes: wrong result at rank {}",
+                                                 what.collective, what.nbytes, rank));
         }
         if (rank == 0 && is_last) {
             sink_(what, summary());

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "measured.h"
 
+#include <algorithm>
+#include <limits>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
-
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <string>
 
 namespace diomp::simulation {
@@ -48,13 +46,6 @@ void call(const trial &what, const shared_buffers &buffers) {
     }
 }
 
-/// The first bcast makes SMPI's communicators of a node's ranks, which takes data that ranks which replay do not move.
-void gather_nodes() {
-    std::array<char, 8> data{};
-    MPI_Bcast(data.data(), static_cast<int>(data.size()), MPI_BYTE, 0, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
 } // namespace
 
 void measure_smpi(const machine &hardware, std::vector<s4u::Host *> hosts,
@@ -68,8 +59,6 @@ void measure_smpi(const machine &hardware, std::vector<s4u::Host *> hosts,
     double begin = 0;
     double end = 0;
     auto const body = [&](int rank) {
-        MPI_Init(nullptr, nullptr);
-        gather_nodes();
         smpi_replay_init(instance, rank, 0);
         for (const trial &each : trials) {
             for (int i = 0; i <= repeats; ++i) {

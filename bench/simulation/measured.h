@@ -17,7 +17,7 @@ struct trial {
 };
 
 struct measured {
-    double seconds = 0;            ///< from the first rank's call to the last one's return
+    double seconds = 0;             ///< from the first rank's call to the last one's return
     std::uint64_t max_messages = 0; ///< that a simulated rank sent
     std::uint64_t max_bytes = 0;
     std::uint64_t all_messages = 0;
@@ -25,9 +25,9 @@ struct measured {
 
 using result_sink = std::function<void(const trial &, const measured &)>;
 
-/// Runs the trials with the library, each `repeats` times after one that is not timed; calls `sink` with the last.
-/// `verifies`: with buffers of their own and a comparison of the results, which moves all data.
-/// Throws std::runtime_error if a call fails or a result is wrong.
+/// Runs the trials with the library, each `repeats` times after one that is not timed; calls `sink`
+/// with the last. `verifies`: with buffers of their own and a comparison of the results, which
+/// moves all data. Throws std::runtime_error if a call fails or a result is wrong.
 void measure_diomp(job &ranks, const std::vector<trial> &trials, int repeats, bool verifies,
                    const result_sink &sink);
 

@@ -92,8 +92,7 @@ bool network::try_send(world_rank peer, transport::handler_id handler,
 }
 
 result<bool> network::send_long(world_rank peer, transport::handler_id handler,
-                                std::span<const std::byte> payload,
-                                std::span<const std::byte> data,
+                                std::span<const std::byte> payload, std::span<const std::byte> data,
                                 transport::completion &source_free) {
     if (data.size() > max_long_bytes) {
         return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library's interfaces of a node and of a network, on simulated time. poll() of the network gives the core to the
-// simulation until something has arrived for the rank, so every wait of the library lets simulated time pass.
+// The library's interfaces of a node and of a network, on simulated time. poll() of the network
+// gives the core to the simulation until something has arrived for the rank, so every wait of the
+// library lets simulated time pass.
 #pragma once
 
 #include "port.h"
@@ -54,15 +55,16 @@ private:
     port &own_;
 };
 
-/// Ranks of other nodes. Messages, long messages up to the size of tcp's, and puts; no gets, which no collective needs.
+/// Ranks of other nodes. Messages, long messages up to the size of tcp's, and puts; no gets, which
+/// no collective needs.
 class network final : public transport::network {
 public:
     network(wires &shared, world_rank self);
 
     status put(world_rank peer, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, transport::completion &source_free) override;
-    status get(world_rank peer, std::uint64_t remote_address, void *destination,
-               std::size_t nbytes, transport::completion &done) override;
+    status get(world_rank peer, std::uint64_t remote_address, void *destination, std::size_t nbytes,
+               transport::completion &done) override;
     /// A put is complete when its source is free.
     status flush(world_rank /*peer*/, transport::completion & /*done*/) override { return {}; }
     status flush_all(transport::completion & /*done*/) override { return {}; }

@@ -12,8 +12,7 @@ struct copied {
     double after = 0;
 };
 
-copied copies_of(const std::string &collective, double nbytes, double num_local,
-                 double num_ranks) {
+copied copies_of(const std::string &collective, double nbytes, double num_local, double num_ranks) {
     /// Of more operands each member combines a part (two_level.cpp).
     constexpr double max_operands_bytes = 256 << 10;
     if (collective == "bcast") {
@@ -23,7 +22,8 @@ copied copies_of(const std::string &collective, double nbytes, double num_local,
         return {num_local * nbytes > max_operands_bytes ? 2 * nbytes : num_local * nbytes, nbytes};
     }
     if (collective == "allgather") {
-        // The leader collects; it writes the blocks of all into its stage buffers while the others read them.
+        // The leader collects; it writes the blocks of all into its stage buffers while the others
+        // read them.
         return {num_local * nbytes, num_ranks * nbytes};
     }
     if (collective == "alltoall") {

@@ -6,7 +6,6 @@
 #include <simgrid/s4u/Comm.hpp>
 #include <simgrid/s4u/Engine.hpp>
 #include <simgrid/s4u/Host.hpp>
-
 #include <utility>
 
 namespace diomp::simulation {
@@ -30,8 +29,8 @@ void port::deliver(letter arrived) {
     }
     stream &from = streams_[arrived.source.value()];
     from.early.emplace(arrived.order, std::move(arrived));
-    for (auto first = from.early.begin();
-         first != from.early.end() && first->first == from.next; ++from.next) {
+    for (auto first = from.early.begin(); first != from.early.end() && first->first == from.next;
+         ++from.next) {
         letters_.push_back(std::move(first->second));
         first = from.early.erase(first);
     }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// A simulated rank's attachment to the network: what has arrived, and the sleep until something does.
+// A simulated rank's attachment to the network: what has arrived, and the sleep until something
+// does.
 //
-// All ranks are actors of one thread of the process, which run one at a time, so nothing here has locks.
+// All ranks are actors of one thread of the process, which run one at a time, so nothing here has
+// locks.
 #pragma once
 
 #include "machine.h"
 #include "transport/types.h"
-
-#include <simgrid/forward.h>
-#include <simgrid/s4u/Semaphore.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +15,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <simgrid/forward.h>
+#include <simgrid/s4u/Semaphore.hpp>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -30,7 +31,7 @@ struct letter {
     bool is_long = false;
     std::size_t long_bytes = 0;
     std::vector<std::byte> long_payload{}; ///< empty if the job moves no data
-    std::uint64_t order = 0;             ///< among the messages of its source that are not long
+    std::uint64_t order = 0;               ///< among the messages of its source that are not long
 
     [[nodiscard]] std::size_t nbytes() const { return payload.size() + long_bytes; }
 };
@@ -47,7 +48,8 @@ public:
 
     [[nodiscard]] simgrid::s4u::Host *host() const { return host_; }
     [[nodiscard]] traffic &sent() { return sent_; }
-    /// Puts a letter where next() finds it: those that are not long in the order in which they were sent.
+    /// Puts a letter where next() finds it: those that are not long in the order in which they were
+    /// sent.
     void deliver(letter arrived);
     [[nodiscard]] bool has_letters() const { return !letters_.empty(); }
     letter next();

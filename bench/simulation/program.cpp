@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// diomp-sim: collectives of the library, or of SMPI, on a simulated machine. One line of JSON for each collective and
-// size. docs/simulation.md
+// diomp-sim: collectives of the library, or of SMPI, on a simulated machine. One line of JSON for
+// each collective and size. docs/simulation.md
 #include "measured.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
-#include <simgrid/s4u.hpp>
-#include <smpi/smpi.h>
-#include <xbt/log.h>
 
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <simgrid/s4u.hpp>
+#include <smpi/smpi.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
 #include <vector>
+#include <xbt/log.h>
 
-// SMPI's settings exist after this call, which no header of SimGrid 3.32 declares, and SMPI_init reads them.
+// SMPI's settings exist after this call, which no header of SimGrid 3.32 declares, and SMPI_init
+// reads them.
 extern "C" void smpi_init_options();
 
 namespace {
@@ -40,7 +41,8 @@ void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--topology", into.topology, "the network")
         ->check(CLI::IsMember({"fat-tree", "dragonfly", "one-host"}))
         ->capture_default_str();
-    app.add_option("--platform", into.platform_file, "SimGrid's platform file, instead of a topology")
+    app.add_option("--platform", into.platform_file,
+                   "SimGrid's platform file, instead of a topology")
         ->check(CLI::ExistingFile);
     app.add_option("--nodes", into.num_nodes, "nodes")
         ->check(CLI::Range(1, 1 << 20))
@@ -60,11 +62,13 @@ void add_machine_options(CLI::App &app, machine &into) {
         ->check(seconds);
     app.add_option("--copy-bandwidth", into.copy_bandwidth, "of a core on a node, bytes per second")
         ->check(speed);
-    app.add_option("--loopback-latency", into.loopback_latency_s, "of SMPI's messages on a node, seconds")
+    app.add_option("--loopback-latency", into.loopback_latency_s,
+                   "of SMPI's messages on a node, seconds")
         ->check(seconds);
     app.add_option("--flag", into.flag_s, "until a core sees another one's store, seconds")
         ->check(seconds);
-    app.add_option("--line", into.line_s, "until it has read one more line, seconds")->check(seconds);
+    app.add_option("--line", into.line_s, "until it has read one more line, seconds")
+        ->check(seconds);
 }
 
 void add_options(CLI::App &app, arguments &into) {
@@ -72,13 +76,15 @@ void add_options(CLI::App &app, arguments &into) {
     app.add_option("--library", into.library, "whose collectives")
         ->check(CLI::IsMember({"diomp", "ompi", "mpich"}))
         ->capture_default_str();
-    app.add_option("--collectives", into.collectives, "barrier, bcast, allreduce, allgather, alltoall")
+    app.add_option("--collectives", into.collectives,
+                   "barrier, bcast, allreduce, allgather, alltoall")
         ->delimiter(',')
         ->check(CLI::IsMember({"barrier", "bcast", "allreduce", "allgather", "alltoall"}));
     app.add_option("--sizes", into.sizes, "bytes, multiples of 8, such as 8,64KiB")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false));
-    app.add_option("--lanes", into.lanes, "ranks of a node that are simulated: 1 stands for all, or all")
+    app.add_option("--lanes", into.lanes,
+                   "ranks of a node that are simulated: 1 stands for all, or all")
         ->check(CLI::Range(1, 1024));
     app.add_option("--repeat", into.repeats, "timed calls; the last one counts")
         ->check(CLI::Range(1, 1000));
@@ -102,7 +108,8 @@ std::vector<trial> trials_of(const arguments &from) {
 
 void check(const arguments &given) {
     if (given.hardware.is_one_host() && given.library != "diomp") {
-        throw std::runtime_error("one-host is for --library diomp: SMPI's ranks have cores of their own");
+        throw std::runtime_error(
+            "one-host is for --library diomp: SMPI's ranks have cores of their own");
     }
     bool const has_alltoall =
         std::ranges::find(given.collectives, "alltoall") != given.collectives.end();
@@ -110,7 +117,11 @@ void check(const arguments &given) {
         throw std::runtime_error("--lanes is 1 or the number of ranks per node");
     }
     if (given.library == "diomp" && has_alltoall && given.lanes != given.hardware.ranks_per_node) {
-        throw std::runtime_error("all ranks send in an alltoall: pass --lanes with --per-node's number");
+        throw std::runtime_error(
+            "all ranks send in an alltoall: pass --lanes with --per-node's number");
+    }
+    if (given.library != "diomp" && given.sizes.size() > 1) {
+        throw std::runtime_error("SMPI's algorithms are chosen for one size: pass one to --sizes");
     }
     for (std::size_t const nbytes : given.sizes) {
         if (nbytes % sizeof(double) != 0) {
@@ -134,18 +145,35 @@ void load_platform(s4u::Engine &engine, const machine &hardware) {
 std::vector<s4u::Host *> nodes_of(s4u::Engine &engine, const machine &hardware) {
     std::vector<s4u::Host *> hosts;
     for (int node = 0; node < hardware.num_nodes; ++node) {
-        hosts.push_back(engine.host_by_name(fmt::format("node-{}", hardware.is_one_host() ? 0 : node)));
+        hosts.push_back(
+            engine.host_by_name(fmt::format("node-{}", hardware.is_one_host() ? 0 : node)));
     }
     return hosts;
 }
 
+// SMPI's selections for a bcast first exchange the nodes of all ranks, with a number of messages
+// that grows with the square of the ranks' and needs data. These are the algorithms that Open MPI's
+// and MPICH's rules come to.
+std::string bcast_algorithm(const std::string &library, std::size_t nbytes) {
+    if (library == "ompi") {
+        return nbytes < 2048     ? "binomial_tree"
+               : nbytes < 370728 ? "ompi_split_bintree"
+                                 : "ompi_pipeline";
+    }
+    return nbytes < 12288    ? "binomial_tree"
+           : nbytes < 524288 ? "scatter_rdb_allgather"
+                             : "scatter_LR_allgather";
+}
+
+// MPICH's choice for an allreduce of a predefined operator, for the same reason.
+std::string allreduce_algorithm(std::size_t nbytes) { return nbytes > 2048 ? "rab_rdb" : "rdb"; }
+
 void configure(const arguments &given) {
     xbt_log_control_set("root.thres:error");
     using engine = s4u::Engine;
-    for (const char *each :
-         {"network/model:CM02", "network/weight-S:0", "network/TCP-gamma:0",
-          "network/crosstraffic:0", "contexts/stack-size:128", "contexts/guard-size:0",
-          "surf/precision:1e-10"}) {
+    for (const char *each : {"network/model:CM02", "network/weight-S:0", "network/TCP-gamma:0",
+                             "network/crosstraffic:0", "contexts/stack-size:128",
+                             "contexts/guard-size:0", "surf/precision:1e-10"}) {
         engine::set_config(each);
     }
     if (given.hardware.is_one_host()) {
@@ -160,6 +188,10 @@ void configure(const arguments &given) {
         engine::set_config("smpi/simulate-computation:no");
         engine::set_config("smpi/async-small-thresh:65536");
         engine::set_config("smpi/coll-selector:" + given.library);
+        engine::set_config("smpi/bcast:" + bcast_algorithm(given.library, given.sizes.front()));
+        if (given.library == "mpich") {
+            engine::set_config("smpi/allreduce:" + allreduce_algorithm(given.sizes.front()));
+        }
         SMPI_init();
     }
 }
@@ -170,13 +202,14 @@ void run(const arguments &given, s4u::Engine &engine) {
     load_platform(engine, given.hardware);
     auto const hosts = nodes_of(engine, given.hardware);
     auto const print = [&](const trial &what, const measured &found) {
-        fmt::print(R"({{"library": "{}", "topology": "{}", "nodes": {}, "ranks": {}, "collective": )"
-                   R"("{}", "bytes": {}, "seconds": {:.9g}, "max_messages": {}, "max_bytes": {}, )"
-                   R"("all_messages": {}}})"
-                   "\n",
-                   given.library, given.hardware.topology, given.hardware.num_nodes,
-                   given.hardware.num_ranks(), what.collective, what.nbytes, found.seconds,
-                   found.max_messages, found.max_bytes, found.all_messages);
+        fmt::print(
+            R"({{"library": "{}", "topology": "{}", "nodes": {}, "ranks": {}, "collective": )"
+            R"("{}", "bytes": {}, "seconds": {:.9g}, "max_messages": {}, "max_bytes": {}, )"
+            R"("all_messages": {}}})"
+            "\n",
+            given.library, given.hardware.topology, given.hardware.num_nodes,
+            given.hardware.num_ranks(), what.collective, what.nbytes, found.seconds,
+            found.max_messages, found.max_bytes, found.all_messages);
         std::fflush(stdout);
     };
     if (given.library != "diomp") {

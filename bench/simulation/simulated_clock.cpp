@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The library's clocks tell simulated time, and its waits give no real core away: these definitions come before those
-// of the C library. So timeouts and reports of long waits depend on simulated time alone, and runs repeat exactly.
-#include <simgrid/s4u/Engine.hpp>
-
+// The library's clocks tell simulated time, and its waits give no real core away: these definitions
+// come before those of the C library. So timeouts and reports of long waits depend on simulated
+// time alone, and runs repeat exactly.
 #include <cmath>
 #include <ctime>
 #include <sched.h>
+#include <simgrid/s4u/Engine.hpp>
 #include <sys/resource.h>
 
 extern "C" {

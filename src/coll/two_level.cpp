@@ -274,7 +274,8 @@ status small_reduce(two_level_call &call, bool wait_for_all) {
     return {};
 }
 
-/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a part.
+/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a
+/// part.
 constexpr std::size_t max_operands_bytes = std::size_t{256} << 10;
 
 /// Whether the data may travel in the messages of the agreement.

@@ -13,7 +13,8 @@ namespace {
 
 using sync::operation;
 
-/// Nodes that a leader exchanges with at the same time in a direct exchange; bounds the receives that are posted.
+/// Nodes that a leader exchanges with at the same time in a direct exchange; bounds the receives
+/// that are posted.
 constexpr std::size_t exchange_window = 16;
 
 /// The blocks of consecutive nodes in dst, which follow each other without a gap.
@@ -56,8 +57,9 @@ status exchange_directly(two_level_call &call, const node_ranges &ranges) {
     return {};
 }
 
-// Bruck's algorithm: after the round with distance d a leader has the blocks of the nodes own .. own + 2d - 1, round the
-// ring. The blocks of a message are one range of dst, or two where they pass the last node.
+// Bruck's algorithm: after the round with distance d a leader has the blocks of the nodes own ..
+// own + 2d - 1, round the ring. The blocks of a message are one range of dst, or two where they
+// pass the last node.
 status exchange_in_rounds(two_level_call &call, const node_ranges &ranges) {
     std::size_t const num = call.num_nodes();
     std::size_t const own = call.own_node();
@@ -244,15 +246,15 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
     network_costs const costs;
     auto const num_chunks = static_cast<double>((call.block_bytes() + chunk - 1) / chunk);
     auto const num_handled = static_cast<double>((call.num_nodes() + m - 1) / m);
-    // Each byte is copied into a stage buffer, into a message, back and out; in pairs, into a message.
+    // Each byte is copied into a stage buffer, into a message, back and out; in pairs, into a
+    // message.
     double const copy_us =
         static_cast<double>(call.num_members * call.block_bytes()) * costs.copy_us;
     double const by_nodes = num_chunks * (2 * costs.node_round_us(m) + costs.latency_us +
                                           num_handled * 2 * costs.overhead_us) +
                             4 * copy_us;
-    double const in_pairs =
-        static_cast<double>(call.num_members - m) * 2 * costs.overhead_us + costs.latency_us +
-        copy_us;
+    double const in_pairs = static_cast<double>(call.num_members - m) * 2 * costs.overhead_us +
+                            costs.latency_us + copy_us;
     return by_nodes < in_pairs ? chunk : 0;
 }
 

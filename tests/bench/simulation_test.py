@@ -181,6 +181,7 @@ class Misuse(unittest.TestCase):
         self.expect_refused("--library", "other")
         self.expect_refused("--collectives", "scan")
         self.expect_refused("--sizes", 7)
+        self.expect_refused("--library", "ompi", "--sizes", "8,64")
         self.expect_refused("--lanes", 3, "--per-node", 4)
         self.expect_refused("--collectives", "alltoall", "--per-node", 4)
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// What messages between nodes and rounds on a node cost, as the choice between algorithms sees it: LogGP between nodes
-// (Alexandrov et al., SPAA 1995), stores and the lines that a core reads on a node. Only ratios matter, so one set of
-// values serves all networks that the library knows; all members must use the same.
+// What messages between nodes and rounds on a node cost, as the choice between algorithms sees it:
+// LogGP between nodes (Alexandrov et al., SPAA 1995), stores and the lines that a core reads on a
+// node. Only ratios matter, so one set of values serves all networks that the library knows; all
+// members must use the same.
 #pragma once
 
 #include <bit>
