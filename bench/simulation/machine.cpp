@@ -39,24 +39,9 @@ shape dragonfly(unsigned num_nodes) {
             group * groups};
 }
 
-constexpr const char *one_host =
-    R"(<?xml version='1.0'?>
-<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
-<platform version="4.1">
-  <zone id="world" routing="Full">
-    <host id="node-0" speed="1Gf" core="{}"/>
-    <link id="loopback" bandwidth="{}Bps" latency="{}s"/>
-    <route src="node-0" dst="node-0"><link_ctn id="loopback"/></route>
-  </zone>
-</platform>
-)";
-
 } // namespace
 
 std::string platform_xml(const machine &of) {
-    if (of.is_one_host()) {
-        return fmt::format(one_host, of.cores, of.link_bandwidth, of.link_latency_s);
-    }
     auto const num_nodes = static_cast<unsigned>(of.num_nodes);
     shape const made = of.topology == "dragonfly" ? dragonfly(num_nodes) : fat_tree(num_nodes);
     return fmt::format(

@@ -15,13 +15,10 @@
 namespace diomp::simulation {
 
 struct machine {
-    /// Or "dragonfly"; or "one-host": nodes are processes of one host, whose cores they share
-    /// (--cores).
-    std::string topology = "fat-tree";
+    std::string topology = "fat-tree"; ///< or "dragonfly"
     std::string platform_file; ///< if not empty, instead of the topology
     int num_nodes = 16;
     int ranks_per_node = 64;
-    int cores = 2;                  ///< of one-host
     double link_bandwidth = 12.5e9; ///< bytes per second, each direction
     double link_latency_s = 250e-9; ///< of each link; a fat tree's path has two or four
     double overhead_s = 400e-9;     ///< of sending, and of receiving, a message
@@ -32,7 +29,6 @@ struct machine {
     double line_s = 30e-9;  ///< a core reads each further line that other cores have written
 
     [[nodiscard]] int num_ranks() const { return num_nodes * ranks_per_node; }
-    [[nodiscard]] bool is_one_host() const { return topology == "one-host"; }
     /// Until all ranks of a node have seen what one of them has stored, or one has seen what all
     /// others have.
     [[nodiscard]] double meeting_s() const { return flag_s + (ranks_per_node - 1) * line_s; }

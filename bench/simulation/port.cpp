@@ -12,14 +12,6 @@ namespace diomp::simulation {
 
 namespace s4u = simgrid::s4u;
 
-namespace {
-
-bool work_shares_cores = false;
-
-} // namespace
-
-void share_cores() { work_shares_cores = true; }
-
 port::port(s4u::Host *host) : host_(host), arrivals_(s4u::Semaphore::create(0)) {}
 
 void port::deliver(letter arrived) {
@@ -72,14 +64,8 @@ void carry(const port &from, const port &to, std::size_t nbytes, std::function<v
     });
 }
 
-// On a host whose cores are shared, work of several ranks at a time takes longer.
 void spend(double seconds) {
-    if (seconds <= 0) {
-        return;
-    }
-    if (work_shares_cores) {
-        s4u::this_actor::execute(seconds * s4u::this_actor::get_host()->get_speed());
-    } else {
+    if (seconds > 0) {
         s4u::this_actor::sleep_for(seconds);
     }
 }

@@ -81,7 +81,5 @@ private:
 void carry(const port &from, const port &to, std::size_t nbytes, std::function<void()> then);
 /// The calling rank's core works so long.
 void spend(double seconds);
-/// From now on ranks of a host share its cores; before, each has its own.
-void share_cores();
 
 } // namespace diomp::simulation

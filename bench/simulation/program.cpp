@@ -39,7 +39,7 @@ struct arguments {
 
 void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--topology", into.topology, "the network")
-        ->check(CLI::IsMember({"fat-tree", "dragonfly", "one-host"}))
+        ->check(CLI::IsMember({"fat-tree", "dragonfly"}))
         ->capture_default_str();
     app.add_option("--platform", into.platform_file,
                    "SimGrid's platform file, instead of a topology")
@@ -50,8 +50,6 @@ void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--per-node", into.ranks_per_node, "ranks on each node")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    app.add_option("--cores", into.cores, "cores that the nodes of one-host share")
-        ->check(CLI::Range(1, 1024));
     auto const seconds = CLI::Range(0.0, 1.0);
     auto const speed = CLI::Range(1.0, 1e15);
     app.add_option("--bandwidth", into.link_bandwidth, "of a link, bytes per second")->check(speed);
@@ -107,10 +105,6 @@ std::vector<trial> trials_of(const arguments &from) {
 }
 
 void check(const arguments &given) {
-    if (given.hardware.is_one_host() && given.library != "diomp") {
-        throw std::runtime_error(
-            "one-host is for --library diomp: SMPI's ranks have cores of their own");
-    }
     bool const has_alltoall =
         std::ranges::find(given.collectives, "alltoall") != given.collectives.end();
     if (given.lanes != 1 && given.lanes != given.hardware.ranks_per_node) {
@@ -145,8 +139,7 @@ void load_platform(s4u::Engine &engine, const machine &hardware) {
 std::vector<s4u::Host *> nodes_of(s4u::Engine &engine, const machine &hardware) {
     std::vector<s4u::Host *> hosts;
     for (int node = 0; node < hardware.num_nodes; ++node) {
-        hosts.push_back(
-            engine.host_by_name(fmt::format("node-{}", hardware.is_one_host() ? 0 : node)));
+        hosts.push_back(engine.host_by_name(fmt::format("node-{}", node)));
     }
     return hosts;
 }
@@ -175,9 +168,6 @@ void configure(const arguments &given) {
                              "network/crosstraffic:0", "contexts/stack-size:128",
                              "contexts/guard-size:0", "surf/precision:1e-10"}) {
         engine::set_config(each);
-    }
-    if (given.hardware.is_one_host()) {
-        share_cores();
     }
     if (given.library != "diomp") {
         smpi_init_options();

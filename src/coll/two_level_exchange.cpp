@@ -15,7 +15,7 @@ using sync::operation;
 
 /// Nodes that a leader exchanges with at the same time in a direct exchange; bounds the receives
 /// that are posted.
-constexpr std::size_t exchange_window = 16;
+constexpr std::size_t peers_at_once = 16;
 
 /// The blocks of consecutive nodes in dst, which follow each other without a gap.
 class node_ranges {
@@ -41,8 +41,8 @@ status exchange_directly(two_level_call &call, const node_ranges &ranges) {
     std::size_t const num = call.num_nodes();
     std::size_t const own = call.own_node();
     const auto &leaders = call.layout().leaders;
-    for (std::size_t first = 1; first < num; first += exchange_window) {
-        std::size_t const end = std::min(num, first + exchange_window);
+    for (std::size_t first = 1; first < num; first += peers_at_once) {
+        std::size_t const end = std::min(num, first + peers_at_once);
         message_stream messages(call);
         for (std::size_t i = first; i < end; ++i) {
             std::size_t const from = (own + num - i) % num;

@@ -129,8 +129,8 @@ class AllRanks(unittest.TestCase):
 
     def test_results(self):
         for collective in ("barrier", "bcast", "allreduce", "allgather", "alltoall"):
-            for nbytes in (8, 1000, 70000, 400000):
-                for nodes, per_node in ((2, 3), (5, 4), (9, 2)):
+            for nbytes in (8, 1000, 200000):
+                for nodes, per_node in ((2, 3), (5, 4)):
                     with self.subTest(collective=collective, nbytes=nbytes, nodes=nodes, per_node=per_node):
                         self.assertGreater(self.run_all(collective, nbytes, nodes, per_node)["seconds"], 0)
 
