@@ -16,7 +16,7 @@ namespace diomp::simulation {
 
 struct machine {
     std::string topology = "fat-tree"; ///< or "dragonfly"
-    std::string platform_file; ///< if not empty, instead of the topology
+    std::string platform_file;         ///< if not empty, instead of the topology
     int num_nodes = 16;
     int ranks_per_node = 64;
     double link_bandwidth = 12.5e9; ///< bytes per second, each direction
