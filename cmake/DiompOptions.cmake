@@ -4,6 +4,7 @@ option(DIOMP_BUILD_APPS "Build Minimod, the matrix product and their MPI twins" 
 option(DIOMP_BUILD_BENCH "Build diomp-bench and the comparisons with other libraries" ON)
 option(DIOMP_BUILD_OFFLOAD "Build libomptarget, for device memory in the address space" ON)
 option(DIOMP_BUILD_TESTS "Build the tests" ON)
+option(DIOMP_SIM "Build diomp-sim, where SimGrid is installed" ON)
 set(DIOMP_BATCH 0 CACHE STRING "Compile so many sources of a library or a program as one: a first build takes half the time")
 option(DIOMP_WERROR "Treat warnings as errors" OFF)
 option(DIOMP_COVERAGE "Count lines and branches (clang; see scripts/coverage.sh)" OFF)

@@ -24,7 +24,7 @@ BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
     "Interface": ("api", "cpp", "fortran", "python", "channels", "shmem", "device-calls", "pragmas", "settings", "abi"),
-    "Running": ("launch", "mpi", "remote", "security", "gpu", "dpu", "scaling", "figures", "benchmarks"),
+    "Running": ("launch", "mpi", "remote", "security", "gpu", "dpu", "scaling", "simulation", "figures", "benchmarks"),
     "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "testing"),
 }
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")

@@ -68,6 +68,7 @@ slurmctld             a Slurm on the test hosts; its tests are skipped without i
 slurmd                the same
 slurm-client          the same
 munge                 the same
+libsimgrid-dev        collectives of many ranks on simulated time, see docs/simulation.md
 libopenblas0-pthread  products of the apps matmul and train; without it they use their own kernels
 openmpi-bin           MPI twins of the apps, and a peer in bench/compare
 libopenmpi-dev        the same; also oshcc, for OpenSHMEM

@@ -14,6 +14,8 @@ using sync::operation;
 /// From this size on, each of more than two members reduces a partition. Two members both read all
 /// operands at every size: half of them comes from the own cache, and there is one phase less.
 constexpr std::size_t reduce_scatter_allgather_min_bytes = std::size_t{32} << 10;
+/// Or from this size of all operands on, which else every member reads.
+constexpr std::size_t reduce_scatter_allgather_min_operands = std::size_t{128} << 10;
 /// Partitioning a reduce pays off only if the other members have cores of their own.
 constexpr std::size_t reduce_scatter_gather_min_bytes = std::size_t{256} << 10;
 /// Staged copies overlap writing and reading, so they use several chunks; below this size the
@@ -75,8 +77,10 @@ plan select(const call_shape &shape) {
         }
         return made;
     }
-    bool const splits_allreduce = shape.what == operation::allreduce && shape.num_members > 2 &&
-                                  shape.block_bytes >= reduce_scatter_allgather_min_bytes;
+    bool const splits_allreduce =
+        shape.what == operation::allreduce && shape.num_members > 2 &&
+        shape.block_bytes >= std::min(reduce_scatter_allgather_min_bytes,
+                                      reduce_scatter_allgather_min_operands / shape.num_members);
     bool const splits_reduce = shape.what == operation::reduce && shape.num_members > 2 &&
                                !shape.oversubscribed &&
                                shape.block_bytes >= reduce_scatter_gather_min_bytes;

@@ -5,6 +5,7 @@
 #include "coll/internal/check.h"
 #include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
+#include "coll/internal/two_level_exchange.h"
 #include "group/protocol_log.h"
 
 #include <algorithm>
@@ -273,10 +274,18 @@ status small_reduce(two_level_call &call, bool wait_for_all) {
     return {};
 }
 
+/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a
+/// part.
+constexpr std::size_t max_operands_bytes = std::size_t{256} << 10;
+
 /// Whether the data may travel in the messages of the agreement.
 bool may_send_with_state(const two_level_call &call) {
     bool const long_elements = call.args.type == OMPX_LONG_DOUBLE;
+    bool const leader_combines =
+        !is_reduction(call.args.what) ||
+        call.block_bytes() * std::ranges::max(call.layout().sizes) <= max_operands_bytes;
     return call.reduce.user == nullptr && !long_elements && call.args.amount > 0 &&
+           leader_combines &&
            call.block_bytes() <= group::arrival_protocol::max_data_with_state_bytes;
 }
 
@@ -335,6 +344,12 @@ status run_by_size(two_level_call &call) {
                               (call.internode.current().number() + 1) % calls_between_barriers == 0;
     auto small = is_small(call);
     DIOMP_TRY(small);
+    bool const is_grouped =
+        call.args.what == operation::alltoall &&
+        grouped_chunk_bytes(call, group::arrival_protocol::max_data_with_state_bytes) > 0;
+    if (is_grouped) {
+        DIOMP_TRY(has_stage_buffers(call));
+    }
     group::log_protocol(
         "call {}: block of {} bytes, {}", call.internode.current().number() + 1, call.block_bytes(),
         small.value() ? "data travels with the agreement" : "data after the agreement");

@@ -20,6 +20,9 @@ using sync::operation;
 
 /// From this size on each node reduces a partition for all; below, all nodes reduce everything.
 constexpr std::size_t scatter_between_nodes_min_bytes = std::size_t{128} << 10;
+/// From so many members of a node on, each combines a partition of the operands, although only one
+/// needs the result: all read twice the data then, where one would read the operands of all.
+constexpr std::size_t split_min_members = 5;
 /// Minimum size of a slice.
 constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
 
@@ -235,6 +238,10 @@ public:
     }
     /// Reduces the node's operands into dst of the slice owners.
     status reduce_intra_node() const {
+        if (num_ == 1 && call_.num_local() >= split_min_members) {
+            return call_.run_intra_node(operation::allreduce, call_.dst() + base_,
+                                        call_.src() + base_, count_);
+        }
         if (num_ == 1) {
             return reduce_to(0, base_, count_);
         }

@@ -3,6 +3,7 @@
 // and exchange them with the other call leaders. Blocks are sent in chunks, which limits the
 // scratch memory.
 #include "coll/internal/two_level.h"
+#include "coll/internal/two_level_exchange.h"
 
 #include <algorithm>
 #include <bit>
@@ -318,6 +319,9 @@ status allgather_chunk(two_level_call &call, std::byte *to, const std::byte *fro
 }
 
 status two_level_allgather(two_level_call &call) {
+    if (has_ranges(call)) {
+        return two_level_allgather_ranges(call);
+    }
     std::size_t const n = call.num_members;
     chunking const chunks = chunk_blocks(call, 2 * n);
     std::byte *const ordered = call.internode.channel().scratch(2 * n * chunks.chunk);
@@ -336,6 +340,12 @@ status two_level_allgather(two_level_call &call) {
 // Between nodes every member sends each other member its chunk; within a node an intra-node call
 // does.
 status two_level_alltoall(two_level_call &call) {
+    std::size_t const stage_bytes = call.internode.has_large_stage_buffers().value_or(false)
+                                        ? group::arrival_protocol::max_data_with_state_bytes
+                                        : group::arrival_protocol::max_stage_data_bytes;
+    if (std::size_t const chunk = grouped_chunk_bytes(call, stage_bytes); chunk > 0) {
+        return two_level_grouped_alltoall(call, chunk);
+    }
     const group::node_layout &layout = call.layout();
     std::size_t const n = call.num_members;
     std::size_t const block = call.block_bytes();

@@ -18,7 +18,10 @@
 //              larger      agreement; reduce-scatter and         log2 N + 2 (N - 1), b / N bytes;
 //                          allgather between the nodes           if all nodes have m members
 //                                                                m times as many of b / (N m)
-//  alltoall    any         agreement; pairwise exchange          log2 N + one per pair of members
+//  alltoall    small       two_level_exchange.h
+//              larger      agreement; pairwise exchange          log2 N + one per pair of members
+//  allgather   any         two_level_exchange.h, if the members
+//                          of each node have consecutive ranks
 //  others      any         agreement; pairwise exchange of the   log2 N + N - 1
 //                          nodes' data
 //

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Exchanges between nodes whose members have consecutive group ranks, after the agreement.
+//
+//  allgather   the leaders receive the blocks of other nodes directly in dst, where each node's
+//  blocks are one range:
+//              from each of the other nodes, or by Bruck's algorithm in rings of ranges where that
+//              is faster
+//  alltoall    small blocks: the members of a node put their blocks into their stage buffers; the
+//  member with local
+//              index i collects the blocks for the nodes i, i + m, i + 2m, ... (m members per
+//              node), sends them to each of these nodes as one message, and puts what it receives
+//              into its stage buffer. A rank sends 1 / m^2 of the messages of the pairwise
+//              exchange; every core copies twice as much
+#pragma once
+
+#include "coll/internal/two_level.h"
+
+#include <cstddef>
+
+namespace diomp::coll {
+
+/// Whether two_level_allgather_ranges can run the call.
+[[nodiscard]] bool has_ranges(const two_level_call &call);
+status two_level_allgather_ranges(two_level_call &call);
+
+/// Bytes of each block that fit into stage buffers of `stage_bytes` in an alltoall by nodes; 0: it
+/// is not faster than the pairwise exchange, or the nodes differ. Equal on all members.
+[[nodiscard]] std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_bytes);
+status two_level_grouped_alltoall(two_level_call &call, std::size_t chunk_bytes);
+
+} // namespace diomp::coll
