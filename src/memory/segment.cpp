@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/panic.h"
 #include "base/sizes.h"
+#include "memory/internal/alike_ranges.h"
 #include "memory/internal/page_return.h"
 
 #include <fmt/core.h>
@@ -21,6 +22,7 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
       size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
+      alike_(arena.shares_places() ? std::make_unique<alike_ranges>(private_) : nullptr),
       internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
     auto const published =
         internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);
@@ -28,6 +30,8 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
         panic("the published state must lie at the start of the slot");
     }
 }
+
+segment::~segment() = default;
 
 /// Large blocks get whole pages, since pages without other data can be pinned.
 static std::optional<std::uint64_t> allocate_from(heap &from, std::size_t nbytes,
@@ -99,27 +103,64 @@ result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t al
 
 result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const pointer =
-        symmetric_.allocate(sizeof(second_level_pointer), cache_line_bytes, front_limit());
-    if (!pointer) {
-        return out_of_memory("symmetric", sizeof(second_level_pointer),
-                             symmetric_.largest_free(front_limit()));
-    }
+    DIOMP_ASSERT(alike_ == nullptr, "blocks need not be alike");
+    auto pointer = allocate_pointer();
+    DIOMP_TRY(pointer);
     auto const block = allocate_from(private_, nbytes, alignment, end_limit());
     if (!block) {
         error failure = out_of_memory("asymmetric", nbytes, private_.largest_free(end_limit()));
-        symmetric_.release(*pointer);
+        symmetric_.release(pointer.value());
         return failure;
     }
+    write_pointer(pointer.value(), *block, nbytes);
+    return *block;
+}
+
+result<std::uint64_t> segment::allocate_alike(std::size_t nbytes, std::size_t alignment,
+                                              const alike_bounds &of_all) {
+    std::lock_guard const guard(mutex_);
+    auto pointer = allocate_pointer();
+    DIOMP_TRY(pointer);
+    bool const is_large = of_all.max_bytes >= large_bytes;
+    auto const block = alike_->allocate({nbytes, of_all.max_bytes, of_all.extent_bytes,
+                                         is_large ? std::max(alignment, page_bytes) : alignment,
+                                         is_large ? page_bytes : heap::granule_bytes},
+                                        end_limit());
+    if (!block) {
+        bool const may_retry = private_.extent() > of_all.extent_bytes;
+        error failure =
+            may_retry
+                ? error(OMPX_ERR_STATE, "another thread has allocated at the same time")
+                : out_of_memory("asymmetric", of_all.max_bytes, private_.largest_free(end_limit()));
+        symmetric_.release(pointer.value());
+        return failure;
+    }
+    write_pointer(pointer.value(), *block, nbytes);
+    return *block;
+}
+
+std::uint64_t segment::private_extent() const {
+    std::shared_lock const guard(mutex_);
+    return private_.extent();
+}
+
+result<std::uint64_t> segment::allocate_pointer() {
+    auto const pointer =
+        symmetric_.allocate(sizeof(second_level_pointer), cache_line_bytes, front_limit());
+    return pointer ? result<std::uint64_t>(*pointer)
+                   : out_of_memory("symmetric", sizeof(second_level_pointer),
+                                   symmetric_.largest_free(front_limit()));
+}
+
+void segment::write_pointer(std::uint64_t pointer, std::uint64_t block, std::size_t nbytes) {
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
-    auto *written = new (base_ + *pointer) second_level_pointer;
-    written->base = reinterpret_cast<std::uint64_t>(base_ + *block);
+    auto *written = new (base_ + pointer) second_level_pointer;
+    written->base = reinterpret_cast<std::uint64_t>(base_ + block);
     written->nbytes = nbytes;
     written->generation = next_generation_++;
     written->check = written->expected_check();
-    asymmetric_.emplace(*block, asymmetric_record{nbytes, *pointer, {}});
-    return *block;
+    asymmetric_.emplace(block, asymmetric_record{nbytes, pointer, {}});
 }
 
 std::optional<allocation> segment::find(std::uint64_t offset) const {
@@ -127,7 +168,8 @@ std::optional<allocation> segment::find(std::uint64_t offset) const {
     if (auto const block = symmetric_.find(offset)) {
         return allocation{OMPX_MEM_SYMMETRIC, block->offset, block->nbytes};
     }
-    if (auto const block = private_.find(offset)) {
+    auto const block = private_.find(offset);
+    if (block && (alike_ == nullptr || !alike_->is_free(block->offset))) {
         return allocation{asymmetric_.contains(block->offset) ? OMPX_MEM_ASYMMETRIC
                                                               : OMPX_MEM_LOCAL,
                           block->offset, block->nbytes};
@@ -158,6 +200,10 @@ void segment::release(std::uint64_t offset) {
         asymmetric_.erase(found);
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    if (alike_ != nullptr &&
+        alike_->release(offset, end_limit(), [this](auto &freed) { return_pages(freed); })) {
+        return;
+    }
     if (auto const block = private_.release(offset, end_limit())) {
         return_pages(*block);
     }
@@ -191,7 +237,8 @@ std::optional<asymmetric_view> segment::find_asymmetric(std::uint64_t offset,
     }
     if (inside == found->second.nbytes) {
         auto const there = private_.find(offset);
-        if (there && there->offset != found->first) {
+        bool const is_block = there && (alike_ == nullptr || !alike_->is_free(there->offset));
+        if (is_block && there->offset != found->first) {
             return std::nullopt;
         }
     }
@@ -224,10 +271,12 @@ ompx_segment_info_t segment::info() const {
     {
         std::shared_lock const guard(mutex_);
         info.symmetric_used = symmetric_.used_bytes();
-        info.local_used = private_.used_bytes();
+        std::uint64_t const reserved = alike_ == nullptr ? 0 : alike_->free_bytes();
+        std::size_t const num_reserved = alike_ == nullptr ? 0 : alike_->num_free();
+        info.local_used = private_.used_bytes() - reserved;
         info.largest_free =
             std::max(symmetric_.largest_free(front_limit()), private_.largest_free(end_limit()));
-        info.num_allocations = symmetric_.num_blocks() + private_.num_blocks();
+        info.num_allocations = symmetric_.num_blocks() + private_.num_blocks() - num_reserved;
     }
     info.resident = arena_.resident_bytes(local_index_);
     return info;

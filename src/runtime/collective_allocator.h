@@ -26,9 +26,10 @@ class collective_allocator {
 public:
     collective_allocator(memory::segment &own, memory::address_space &space,
                          memory::directory &directory, rma::transfers &transfers,
-                         offload::devices &devices, group::group_registry &groups)
+                         offload::devices &devices, group::group_registry &groups,
+                         coll::collectives &collectives)
         : segment_(own), space_(space), directory_(directory), transfers_(transfers),
-          devices_(devices), groups_(groups) {}
+          devices_(devices), groups_(groups), collectives_(collectives) {}
 
     /// Allocates global memory. Symmetric and asymmetric allocations are collective over the world:
     /// every rank allocates, then all compare size, alignment and outcome, so that all fail
@@ -57,6 +58,10 @@ private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
+    /// Allocates blocks that begin at the same offset on all ranks, of which each has as many
+    /// addresses as the largest one (memory::segment::needs_alike_blocks).
+    result<std::uint64_t> allocate_alike(std::size_t nbytes, std::size_t alignment,
+                                         contents initial);
     /// The bases of all ranks' ranges; `is_registered`: whether this rank could register its own.
     result<std::vector<std::uint64_t>> exchange_bases(std::uint64_t base, std::size_t nbytes,
                                                       bool is_registered);
@@ -70,6 +75,7 @@ private:
     rma::transfers &transfers_;
     offload::devices &devices_;
     group::group_registry &groups_;
+    coll::collectives &collectives_;
     std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time
 };
 
