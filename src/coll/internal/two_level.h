@@ -18,7 +18,9 @@
 //              larger      agreement; reduce-scatter and         log2 N + 2 (N - 1), b / N bytes;
 //                          allgather between the nodes           if all nodes have m members
 //                                                                m times as many of b / (N m)
-//  alltoall    any         agreement; pairwise exchange          log2 N + one per pair of members
+//  alltoall    b <= 256,   agreement; Bruck's algorithm          2 log2 N, n b / 2 bytes
+//              n = N >= 16
+//              others      agreement; pairwise exchange          log2 N + one per pair of members
 //  others      any         agreement; pairwise exchange of the   log2 N + N - 1
 //                          nodes' data
 //
