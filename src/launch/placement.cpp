@@ -89,20 +89,20 @@ placement::placement(int num_ranks) {
 
 placement::seat placement::seat_in(const rank_range &part, int index) {
     return part.per_node == 0
-               ? seat{part.node + index, part.place}
-               : seat{part.node + index / part.per_node, part.place + index % part.per_node};
+               ? seat{part.node + index, part.local}
+               : seat{part.node + index / part.per_node, part.local + index % part.per_node};
 }
 
 bool placement::append(const rank_range &part) {
     constexpr int limit = std::numeric_limits<int>::max() / 4;
     if (part.count < 1 || part.count > limit - num_ranks_ || part.node > limit ||
-        part.place > limit || part.per_node > part.count) {
+        part.local > limit || part.per_node > part.count) {
         return false;
     }
     ranges_.push_back(part);
     num_ranks_ += part.count;
     num_nodes_ = std::max(num_nodes_, seat_in(part, part.count - 1).node + 1);
-    max_places_ = std::max(max_places_, part.place + std::max(part.per_node, 1));
+    max_per_node_ = std::max(max_per_node_, part.local + std::max(part.per_node, 1));
     return true;
 }
 
@@ -114,9 +114,9 @@ placement::rank_range placement::longest_range(std::span<const seat> from) {
         }
         return static_cast<int>(length);
     };
-    rank_range cyclic{0, from[0].node, from[0].place, 0};
+    rank_range cyclic{0, from[0].node, from[0].local, 0};
     cyclic.count = matching(cyclic);
-    rank_range block{0, from[0].node, from[0].place, static_cast<int>(from.size())};
+    rank_range block{0, from[0].node, from[0].local, static_cast<int>(from.size())};
     block.per_node = matching(block); // the ranks on the first node
     block.count = matching(block);
     return cyclic.count > block.count ? cyclic : block;
@@ -126,14 +126,14 @@ result<placement> placement::from_nodes(int num_ranks, std::span<const std::vect
     std::vector<seat> seats(static_cast<std::size_t>(num_ranks), {unknown, unknown});
     std::int32_t node = 0;
     for (std::vector<int> const &ranks : nodes) {
-        std::int32_t place = 0;
+        std::int32_t local = 0;
         for (int const rank : ranks) {
             seat &at = seats[static_cast<std::size_t>(rank)];
             if (at.node != unknown) {
                 return error(OMPX_ERR_SYSTEM, fmt::format("rank {} is on two nodes", rank),
                              "report this start to the developers of DiOMP");
             }
-            at = {node, place++};
+            at = {node, local++};
         }
         ++node;
     }
@@ -154,7 +154,7 @@ std::string placement::to_text() const {
     std::string text;
     for (rank_range const &each : ranges_) {
         text += fmt::format("{}{}:{}:{}:{}", text.empty() ? "" : ";", each.count, each.node,
-                            each.place, each.per_node);
+                            each.local, each.per_node);
     }
     return text;
 }
@@ -170,19 +170,19 @@ result<placement> placement::from_text(int num_ranks, std::string_view text) {
                 made.num_ranks_ <= num_ranks;
     }
     if (!valid || made.num_ranks_ != num_ranks || made.num_nodes_ > num_ranks ||
-        made.max_places_ > num_ranks) {
+        made.max_per_node_ > num_ranks) {
         return malformed("the placement of the ranks", text);
     }
     return made;
 }
 
-void placement::fill(std::span<std::int32_t> nodes, std::span<std::int32_t> places) const {
+void placement::fill(std::span<std::int32_t> nodes, std::span<std::int32_t> locals) const {
     std::size_t rank = 0;
     for (rank_range const &part : ranges_) {
         for (int index = 0; index < part.count; ++index, ++rank) {
             seat const at = seat_in(part, index);
             nodes[rank] = at.node;
-            places[rank] = at.place;
+            locals[rank] = at.local;
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Which node each rank of a job is on, and its position there. Nodes are numbered in the order of
-// their lowest ranks; the place of a rank is its local rank on its own node.
+// their lowest ranks; each rank has a local rank on its own node.
 //
 // The first rank of each node publishes the ranks of its node. Rank 0 reads these lists and
 // publishes one text for all, so a start takes as many look-ups as there are nodes, by one rank,
@@ -33,25 +33,25 @@ public:
     [[nodiscard]] int num_ranks() const { return num_ranks_; }
     [[nodiscard]] int num_nodes() const { return num_nodes_; }
     /// Ranks of the largest node.
-    [[nodiscard]] int max_places() const { return max_places_; }
+    [[nodiscard]] int max_per_node() const { return max_per_node_; }
     [[nodiscard]] std::string to_text() const;
-    /// Writes the node number and the place of every rank: [world rank].
-    void fill(std::span<std::int32_t> nodes, std::span<std::int32_t> places) const;
+    /// Writes the node number and the local rank of every rank: [world rank].
+    void fill(std::span<std::int32_t> nodes, std::span<std::int32_t> locals) const;
 
 private:
-    /// `count` consecutive ranks. The first one is on `node` at `place`. Each further rank is on
-    /// the next node at the same place (cyclic), or at the next place of the same node, and after
-    /// `per_node` ranks on the next node from `place` on.
+    /// `count` consecutive ranks. The first one is on `node` with local rank `local`. Each further
+    /// rank is on the next node with the same local rank (cyclic), or the next one of the same
+    /// node, and after `per_node` ranks on the next node from `local` on.
     struct rank_range {
         int count = 0;
         int node = 0;
-        int place = 0;
+        int local = 0;
         int per_node = 0; ///< 0: cyclic
     };
 
     struct seat {
         std::int32_t node = 0;
-        std::int32_t place = 0;
+        std::int32_t local = 0;
         bool operator==(const seat &) const = default;
     };
 
@@ -64,7 +64,7 @@ private:
 
     int num_ranks_ = 0;
     int num_nodes_ = 0;
-    int max_places_ = 0;
+    int max_per_node_ = 0;
     std::vector<rank_range> ranges_;
 };
 

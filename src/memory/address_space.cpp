@@ -146,10 +146,10 @@ result<remote_block> address_space::fetch_remote_block(world_rank peer,
 result<location> address_space::locate_peer(world_rank peer, std::uint64_t address,
                                             std::size_t nbytes) {
     std::uint64_t const from_base = address - arena_base_;
-    std::uint64_t const place = from_base / arena_.slot_bytes();
+    std::uint64_t const slot_number = from_base / arena_.slot_bytes();
     std::uint64_t const in_slot = from_base % arena_.slot_bytes();
-    if (place != static_cast<std::uint64_t>(arena_.place(peer))) {
-        auto const owner = arena_.rank_here(place);
+    if (slot_number != static_cast<std::uint64_t>(arena_.slot_number(peer))) {
+        auto const owner = arena_.rank_here(slot_number);
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("the address is in the segment of {}, not of rank {}",

@@ -6,10 +6,10 @@
 // address: in the segment of the rank that the call names, in that rank's address space. private
 // address: in a range that the rank has registered.
 //
-// A peer on another node may have the same place as this rank (transport/arena.h); its addresses
+// A peer on another node may have the same slot as this rank (transport/arena.h); its addresses
 // then lie in the own slot. An address below the symmetric extent and one in an asymmetric block
 // mean the same for both readings: symmetric offsets are equal on all ranks, and so are the
-// beginnings of asymmetric blocks if places are shared (internal/alike_ranges.h). All other
+// beginnings of asymmetric blocks if slots are shared (internal/alike_ranges.h). All other
 // addresses of the own slot are the peer's, since own local memory has no counterpart.
 #pragma once
 
@@ -82,10 +82,10 @@ public:
                (reinterpret_cast<std::uintptr_t>(address) - arena_base_) % arena_.slot_bytes() <
                    arena_.usable_bytes();
     }
-    /// Whether the peer, on another node, has the own place, so that its addresses lie in the own
+    /// Whether the peer, on another node, has the own slot, so that its addresses lie in the own
     /// slot.
-    [[nodiscard]] bool shares_own_place(world_rank peer) const {
-        return arena_.share_place(peer, self_);
+    [[nodiscard]] bool shares_own_slot(world_rank peer) const {
+        return arena_.share_slot(peer, self_);
     }
     /// Offset in this rank's segment, if the address lies there.
     [[nodiscard]] std::optional<std::uint64_t> own_offset(const void *address) const;
@@ -100,7 +100,7 @@ public:
 private:
     /// Whether an address in the own segment stands for a counterpart at the peer.
     [[nodiscard]] bool has_counterpart(world_rank peer, std::uint64_t own_offset) const {
-        return !shares_own_place(peer) || own_offset < own_.symmetric_extent() ||
+        return !shares_own_slot(peer) || own_offset < own_.symmetric_extent() ||
                own_.find_asymmetric(own_offset, peer).has_value();
     }
     result<location> locate_own(world_rank peer, std::uint64_t offset, std::size_t nbytes);

@@ -22,7 +22,7 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
       size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
-      alike_(arena.shares_places() ? std::make_unique<alike_ranges>(private_) : nullptr),
+      alike_(arena.shares_slots() ? std::make_unique<alike_ranges>(private_) : nullptr),
       internal_(heap::direction::from_front, internal_bytes), core_bytes_left_(core_bytes) {
     auto const published =
         internal_.allocate(sizeof(published_state), cache_line_bytes, internal_bytes);

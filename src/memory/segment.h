@@ -74,12 +74,12 @@ public:
     result<std::uint64_t> allocate_symmetric(std::size_t nbytes, std::size_t alignment);
     result<std::uint64_t> allocate_local(std::size_t nbytes, std::size_t alignment);
     /// Allocates this rank's block and its second-level pointer; returns the block's offset. Only
-    /// if the arena's places are not shared.
+    /// if the arena's slots are not shared.
     result<std::uint64_t> allocate_asymmetric(std::size_t nbytes, std::size_t alignment);
 
-    /// Ranks of different nodes share places: blocks of an asymmetric allocation must begin at the
+    /// Ranks of different nodes share slots: blocks of an asymmetric allocation must begin at the
     /// same offset on all ranks (internal/alike_ranges.h).
-    [[nodiscard]] bool needs_alike_blocks() const { return arena_.shares_places(); }
+    [[nodiscard]] bool needs_alike_blocks() const { return arena_.shares_slots(); }
     /// Largest values of all ranks.
     struct alike_bounds {
         std::uint64_t max_bytes = 0;    ///< of a block
@@ -144,7 +144,7 @@ private:
     mutable std::shared_mutex mutex_; ///< leaf lock over everything below
     heap symmetric_;
     heap private_;
-    std::unique_ptr<alike_ranges> alike_; ///< of private_; null if places are not shared
+    std::unique_ptr<alike_ranges> alike_; ///< of private_; null if slots are not shared
     heap internal_;
     std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< key: offset of this rank's block
     std::size_t core_bytes_left_;                           ///< left for core files

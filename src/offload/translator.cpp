@@ -225,13 +225,13 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
 }
 
 /// Whether a device address in the arena is the peer's rather than one of this rank. Addresses of
-/// ranks with the own place lie in the own slot; own local memory has no counterpart.
+/// ranks with the own slot lie in the own slot; own local memory has no counterpart.
 bool translator::is_of_peer(world_rank rank, const void *pointer) const {
     if (!space_.in_arena(pointer) || space_.own_offset(pointer)) {
         return false;
     }
     device_segment const *const around = table_.containing(pointer);
-    if (around == nullptr || !space_.shares_own_place(rank)) {
+    if (around == nullptr || !space_.shares_own_slot(rank)) {
         return around == nullptr;
     }
     auto const own = around->find(*around->offset_of(pointer));
@@ -239,11 +239,11 @@ bool translator::is_of_peer(world_rank rank, const void *pointer) const {
 }
 
 /// Blocks of an asymmetric allocation on devices begin at different offsets. If the peer has the
-/// own place, an address in the own block may therefore be in another block of the peer's.
+/// own slot, an address in the own block may therefore be in another block of the peer's.
 status translator::check_meaning(world_rank rank, int device, const void *pointer,
                                  std::uint64_t counterpart) {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
-    if (!space_.shares_own_place(rank) || counterpart == address || !space_.in_arena(pointer)) {
+    if (!space_.shares_own_slot(rank) || counterpart == address || !space_.in_arena(pointer)) {
         return {};
     }
     auto other = directory_.find(rank, device, key_kind::address, address);

@@ -2,7 +2,6 @@
 #include "runtime/collective_allocator.h"
 
 #include "base/sizes.h"
-#include "coll/collective.h"
 #include "group/group.h"
 #include "group/registry.h"
 #include "memory/counterparts.h"
@@ -19,7 +18,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -100,21 +98,6 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
     return static_cast<void *>(segment_.base() + taken.value());
 }
 
-/// The largest values of all ranks.
-static result<memory::segment::alike_bounds>
-exchange_bounds(coll::collectives &collectives, group::group &world,
-                memory::segment::alike_bounds of_rank) {
-    std::array<std::uint64_t, 2> const own{of_rank.max_bytes, of_rank.extent_bytes};
-    std::array<std::uint64_t, 2> all{};
-    coll::request const largest{.what = sync::operation::allreduce,
-                                .amount = all.size(),
-                                .type = OMPX_UINT64,
-                                .op = OMPX_MAX};
-    coll::endpoint_buffers const buffers{all.data(), own.data(), nullptr};
-    DIOMP_TRY(collectives.run_locked(world, largest, {&buffers, 1}));
-    return memory::segment::alike_bounds{all[0], all[1]};
-}
-
 // The first round compares the calls, the second one finds the largest block, and the last one
 // shows whether all ranks had space. A rank has none if a thread of it has allocated local memory
 // between the last two; then all try again.
@@ -128,9 +111,10 @@ collective_allocator::allocate_alike(std::size_t nbytes, std::size_t alignment, 
     auto compared = world.agree(call, std::nullopt);
     DIOMP_TRY(compared);
     for (int attempt = 1;; ++attempt) {
-        auto of_all = exchange_bounds(collectives_, world, {nbytes, segment_.private_extent()});
+        auto of_all = exchange_bounds({nbytes, segment_.private_extent()});
         DIOMP_TRY(of_all);
-        auto taken = segment_.allocate_alike(nbytes, alignment, of_all.value());
+        auto taken = segment_.allocate_alike(
+            nbytes, alignment, {of_all.value().block_bytes, of_all.value().extent_bytes});
         // Before the round: another rank may write as soon as its call returns.
         if (taken && initial == contents::zero) {
             std::memset(segment_.base() + taken.value(), 0, nbytes);
@@ -155,7 +139,7 @@ collective_allocator::allocate_alike(std::size_t nbytes, std::size_t alignment, 
         }
         return error(OMPX_ERR_NOMEM,
                      fmt::format("rank {} has no space for blocks of up to {} bytes", veto->member,
-                                 of_all.value().max_bytes),
+                                 of_all.value().block_bytes),
                      "set DIOMP_SEGMENT_SIZE to a larger value");
     }
 }

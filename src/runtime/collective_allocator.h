@@ -62,6 +62,13 @@ private:
     /// addresses as the largest one (memory::segment::needs_alike_blocks).
     result<std::uint64_t> allocate_alike(std::size_t nbytes, std::size_t alignment,
                                          contents initial);
+    /// The largest values of all ranks: of this allocation's blocks and of the segments' private
+    /// extents (memory::segment::alike_bounds). The caller holds the call lock of the world.
+    struct largest_values {
+        std::uint64_t block_bytes = 0;
+        std::uint64_t extent_bytes = 0;
+    };
+    result<largest_values> exchange_bounds(const largest_values &of_rank);
     /// The bases of all ranks' ranges; `is_registered`: whether this rank could register its own.
     result<std::vector<std::uint64_t>> exchange_bases(std::uint64_t base, std::size_t nbytes,
                                                       bool is_registered);

@@ -49,7 +49,7 @@ std::size_t table_bytes(int num_ranks) {
 struct table_columns {
     std::span<world_rank> ranks;
     std::span<std::int32_t> nodes;
-    std::span<std::int32_t> places;
+    std::span<std::int32_t> slot_numbers;
 };
 
 table_columns columns_of(void *memory, int num_ranks) {
@@ -76,15 +76,15 @@ status write_tables(launch::launcher &launcher, const arena_options &options, in
         std::construct_at(&to.ranks[static_cast<std::size_t>(rank)], rank);
     }
     status filled;
-    if (is_placed_by_node(job, options)) {
+    if (has_slots_by_node(job, options)) {
         auto fetched = launch::fetch_placement(launcher);
         if (fetched) {
-            fetched.value().fill(to.nodes, to.places);
+            fetched.value().fill(to.nodes, to.slot_numbers);
         } else {
             filled = fetched.take_failure();
         }
     } else {
-        launch::placement(job.size).fill(to.nodes, to.places);
+        launch::placement(job.size).fill(to.nodes, to.slot_numbers);
     }
     ::munmap(memory, nbytes);
     return filled;
@@ -189,7 +189,7 @@ result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
     made->slot_bytes_ = shape.slot_bytes();
     made->control_bytes_ = options.control_bytes;
     made->num_ranks_ = job.size;
-    made->num_places_ = shape.num_places;
+    made->num_slots_ = shape.num_slots;
     made->num_local_ = job.local_size;
     made->is_in_core_ = options.is_in_core;
     made->local_ranks_ = job.local_ranks;
@@ -211,20 +211,20 @@ status arena::map_tables() {
     }
     table_memory_ = memory;
     table_columns const from = columns_of(memory, num_ranks_);
-    tables_ = {from.ranks, from.nodes, from.places};
+    tables_ = {from.ranks, from.nodes, from.slot_numbers};
     return {};
 }
 
-std::optional<world_rank> arena::rank_here(std::size_t place) const {
+std::optional<world_rank> arena::rank_here(std::size_t number) const {
     auto const found = std::ranges::find_if(local_ranks_, [&](world_rank each) {
-        return static_cast<std::size_t>(this->place(each)) == place;
+        return static_cast<std::size_t>(slot_number(each)) == number;
     });
     if (found != local_ranks_.end()) {
         return *found;
     }
-    return shares_places() || place >= tables_.places.size()
+    return shares_slots() || number >= tables_.slot_numbers.size()
                ? std::nullopt
-               : std::optional(world_rank{static_cast<int>(place)});
+               : std::optional(world_rank{static_cast<int>(number)});
 }
 
 status arena::map_control() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The arena: one range of virtual addresses, at the same place in every process of the job, divided
-// into slots of equal size, one per rank of a node. A slot is that rank's host segment, followed by
-// the device area, which contains the segments of devices whose memory is host memory. No process
-// uses this range for anything else, so an address in it never clashes with private memory of
-// another process.
+// The arena: one range of virtual addresses, at the same addresses in every process of the job,
+// divided into slots of equal size, one per rank of a node. A slot is that rank's host segment,
+// followed by the device area, which contains the segments of devices whose memory is host memory.
+// No process uses this range for anything else, so an address in it never clashes with private
+// memory of another process.
 //
-// The place of a rank is its local rank on its own node. A rank's memory lies in the slot of its
-// place, in every process that maps it: a process maps the slots of its own node, and ranks of
-// different nodes may have the same place. So (rank, address) names a location, whereas an address
-// alone does so on one node only. The number of ranks of the job limits no segment.
+// The number of a rank's slot is its local rank on its own node. A rank's memory lies in that slot
+// in every process that maps it: a process maps the slots of its own node, and ranks of different
+// nodes may have the same slot. So (rank, address) names a location, whereas an address alone does
+// so on one node only. The number of ranks of the job limits no segment.
 //
 // All slots of a node are one memfd: its descriptor is sent from the node's first rank to the
 // others over a Unix socket, and nothing remains when the last process ends. Pages are committed
@@ -46,16 +46,16 @@ struct arena_options {
     /// Core files include all segments of the node, which commits them. Otherwise they include the
     /// ranges passed to allow_in_core.
     bool is_in_core = false;
-    /// Every rank of the job has a place of its own, so that an address alone names a location: for
+    /// Every rank of the job has a slot of its own, so that an address alone names a location: for
     /// jobs of few ranks. Equal on all ranks.
-    bool one_place_per_rank = false;
+    bool one_slot_per_rank = false;
 };
 
 /// Tables with an entry per rank of the job, in memory of the node: [world rank].
 struct node_tables {
-    std::span<const world_rank> ranks;    ///< 0, 1, 2 and so on
-    std::span<const std::int32_t> nodes;  ///< numbered in the order of their lowest ranks
-    std::span<const std::int32_t> places; ///< see above
+    std::span<const world_rank> ranks;          ///< 0, 1, 2 and so on
+    std::span<const std::int32_t> nodes;        ///< numbered in the order of their lowest ranks
+    std::span<const std::int32_t> slot_numbers; ///< see above
 };
 
 /// Immutable after create(); thread-safe.
@@ -80,27 +80,29 @@ public:
     [[nodiscard]] std::size_t device_offset() const { return device_offset_; }
     [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
     /// Number of slots: the ranks of the largest node.
-    [[nodiscard]] int num_places() const { return num_places_; }
+    [[nodiscard]] int num_slots() const { return num_slots_; }
     /// The size of all slots: addresses in [base(), base() + span_bytes()) are in the arena.
     [[nodiscard]] std::size_t span_bytes() const {
-        return static_cast<std::size_t>(num_places_) * slot_bytes_;
+        return static_cast<std::size_t>(num_slots_) * slot_bytes_;
     }
     [[nodiscard]] const node_tables &tables() const { return tables_; }
-    [[nodiscard]] int place(world_rank owner) const { return tables_.places[owner.index()]; }
-    /// Whether two ranks, of different nodes, have the same slot.
-    [[nodiscard]] bool shares_places() const {
-        return tables_.places.size() > static_cast<std::size_t>(num_places_);
+    [[nodiscard]] int slot_number(world_rank owner) const {
+        return tables_.slot_numbers[owner.index()];
     }
     /// Whether two ranks, of different nodes, have the same slot.
-    [[nodiscard]] bool share_place(world_rank a, world_rank b) const {
-        return a != b && place(a) == place(b);
+    [[nodiscard]] bool shares_slots() const {
+        return tables_.slot_numbers.size() > static_cast<std::size_t>(num_slots_);
+    }
+    /// Whether two ranks, of different nodes, have the same slot.
+    [[nodiscard]] bool share_slot(world_rank a, world_rank b) const {
+        return a != b && slot_number(a) == slot_number(b);
     }
     /// The rank whose memory an address of this slot is in this process; nullopt: no rank's.
-    [[nodiscard]] std::optional<world_rank> rank_here(std::size_t place) const;
+    [[nodiscard]] std::optional<world_rank> rank_here(std::size_t number) const;
     /// The slot's address in every process that maps it, which those of the owner's node do.
     [[nodiscard]] std::byte *slot(world_rank owner) const {
-        return reinterpret_cast<std::byte *>(base_ +
-                                             static_cast<std::size_t>(place(owner)) * slot_bytes_);
+        return reinterpret_cast<std::byte *>(base_ + static_cast<std::size_t>(slot_number(owner)) *
+                                                         slot_bytes_);
     }
     [[nodiscard]] std::byte *control(local_rank owner) const {
         return control_ + owner.index() * control_bytes_;
@@ -141,7 +143,7 @@ private:
     std::size_t slot_bytes_ = 0;
     std::size_t control_bytes_ = 0;
     int num_ranks_ = 0;
-    int num_places_ = 0;
+    int num_slots_ = 0;
     int num_local_ = 0;
     std::byte *control_ = nullptr;
     void *table_memory_ = nullptr;

@@ -27,7 +27,7 @@ std::size_t physical_memory_bytes() {
 /// Sizes that were not set: the node's memory, or a share of the maximum slot.
 void choose_auto_sizes(arena_geometry &mine, const arena_options &options) {
     std::size_t const max_slot_bytes =
-        arena::max_span() / static_cast<std::size_t>(mine.num_places) / slot_granule * slot_granule;
+        arena::max_span() / static_cast<std::size_t>(mine.num_slots) / slot_granule * slot_granule;
     auto const remaining_bytes = [max_slot_bytes](std::size_t taken) {
         return max_slot_bytes -
                std::min(max_slot_bytes,
@@ -60,11 +60,11 @@ status check_sizes(const arena_geometry &mine) {
                                  format_size(arena::max_span())),
                      "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
     }
-    if (mine.slot_bytes() > arena::max_span() / static_cast<std::size_t>(mine.num_places)) {
+    if (mine.slot_bytes() > arena::max_span() / static_cast<std::size_t>(mine.num_slots)) {
         return error(OMPX_ERR_NOMEM,
                      fmt::format("{} ranks on a node times {} per segment exceed the address arena "
                                  "of {}",
-                                 mine.num_places, format_size(mine.slot_bytes()),
+                                 mine.num_slots, format_size(mine.slot_bytes()),
                                  format_size(arena::max_span())),
                      "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
     }
@@ -86,7 +86,7 @@ status check_version(const launch::job_info &job, const std::string &of_rank_0) 
 }
 
 /// Rank 0 learns from each node which ranks it has, and publishes it. Collective.
-status publish_placement(launch::launcher &launcher, int &num_places) {
+status publish_placement(launch::launcher &launcher, int &num_slots) {
     DIOMP_TRY(launch::publish_node(launcher, library_version()));
     DIOMP_TRY(launcher.fence());
     if (launcher.info().rank != world_rank{0}) {
@@ -94,7 +94,7 @@ status publish_placement(launch::launcher &launcher, int &num_places) {
     }
     auto collected = launch::collect_placement(launcher, library_version());
     DIOMP_TRY(collected);
-    num_places = collected.value().max_places();
+    num_slots = collected.value().max_per_node();
     return launch::publish_placement(launcher, collected.value());
 }
 
@@ -106,19 +106,19 @@ std::size_t arena_geometry::slot_bytes() const {
     return device_offset() + round_up(device_bytes, slot_granule);
 }
 
-bool is_placed_by_node(const launch::job_info &job, const arena_options &options) {
-    return job.local_size < job.size && !options.one_place_per_rank;
+bool has_slots_by_node(const launch::job_info &job, const arena_options &options) {
+    return job.local_size < job.size && !options.one_slot_per_rank;
 }
 
 result<arena_geometry> agree_geometry(launch::launcher &launcher, const arena_options &options) {
     auto const &job = launcher.info();
-    int num_places = job.size;
-    if (is_placed_by_node(job, options)) {
-        DIOMP_TRY(publish_placement(launcher, num_places));
+    int num_slots = job.size;
+    if (has_slots_by_node(job, options)) {
+        DIOMP_TRY(publish_placement(launcher, num_slots));
     }
     if (job.rank == world_rank{0}) {
         arena_geometry mine{options.base == 0 ? arena::default_base() : options.base,
-                            options.usable_bytes, options.device_bytes, num_places};
+                            options.usable_bytes, options.device_bytes, num_slots};
         choose_auto_sizes(mine, options);
         mine.usable_bytes = arena_geometry::round_up(mine.usable_bytes, arena_geometry::page_bytes);
         if (job.size == 1) {
@@ -127,7 +127,7 @@ result<arena_geometry> agree_geometry(launch::launcher &launcher, const arena_op
         }
         DIOMP_TRY(
             launcher.put("window", fmt::format("{} {} {} {} {}", library_version(), mine.base,
-                                               mine.usable_bytes, mine.device_bytes, num_places)));
+                                               mine.usable_bytes, mine.device_bytes, num_slots)));
     }
     DIOMP_TRY(launcher.fence());
     auto text = launcher.get(world_rank{0}, "window");
@@ -136,8 +136,8 @@ result<arena_geometry> agree_geometry(launch::launcher &launcher, const arena_op
     DIOMP_TRY(check_version(job, version));
     arena_geometry agreed;
     if (std::sscanf(text.value().c_str() + version.size(), "%lu %zu %zu %d", &agreed.base,
-                    &agreed.usable_bytes, &agreed.device_bytes, &agreed.num_places) != 4 ||
-        agreed.num_places < job.local_size) {
+                    &agreed.usable_bytes, &agreed.device_bytes, &agreed.num_slots) != 4 ||
+        agreed.num_slots < job.local_size) {
         return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed arena geometry");
     }
     DIOMP_TRY(check_sizes(agreed));

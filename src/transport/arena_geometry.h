@@ -15,14 +15,14 @@ struct arena_geometry {
     std::uint64_t base = 0;
     std::size_t usable_bytes = 0;
     std::size_t device_bytes = 0;
-    int num_places = 1;
+    int num_slots = 1;
 
     [[nodiscard]] std::size_t device_offset() const;
     [[nodiscard]] std::size_t slot_bytes() const;
 };
 
-/// Whether nodes decide the places of the ranks, so that ranks of different nodes share them.
-[[nodiscard]] bool is_placed_by_node(const launch::job_info &job, const arena_options &options);
+/// Whether nodes decide the slots of the ranks, so that ranks of different nodes share them.
+[[nodiscard]] bool has_slots_by_node(const launch::job_info &job, const arena_options &options);
 
 /// Rank 0 chooses the geometry for the whole job, so that the slots are equal everywhere. It learns
 /// from each node which ranks it has, and publishes their placement. Collective.

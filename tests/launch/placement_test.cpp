@@ -17,14 +17,14 @@ using nodes = std::vector<std::vector<int>>;
 
 struct tables {
     std::vector<std::int32_t> nodes;
-    std::vector<std::int32_t> places;
+    std::vector<std::int32_t> locals;
     bool operator==(const tables &) const = default;
 };
 
 tables filled(const placement &from) {
     auto const count = static_cast<std::size_t>(from.num_ranks());
     tables made{std::vector<std::int32_t>(count, -1), std::vector<std::int32_t>(count, -1)};
-    from.fill(made.nodes, made.places);
+    from.fill(made.nodes, made.locals);
     return made;
 }
 
@@ -35,10 +35,10 @@ tables expected(const nodes &all) {
     }
     tables made{std::vector<std::int32_t>(count, -1), std::vector<std::int32_t>(count, -1)};
     for (std::size_t node = 0; node < all.size(); ++node) {
-        for (std::size_t place = 0; place < all[node].size(); ++place) {
-            auto const rank = static_cast<std::size_t>(all[node][place]);
+        for (std::size_t local = 0; local < all[node].size(); ++local) {
+            auto const rank = static_cast<std::size_t>(all[node][local]);
             made.nodes[rank] = static_cast<std::int32_t>(node);
-            made.places[rank] = static_cast<std::int32_t>(place);
+            made.locals[rank] = static_cast<std::int32_t>(local);
         }
     }
     return made;
@@ -89,12 +89,12 @@ void expect_round_trip(int num_ranks, const nodes &all, std::size_t max_text) {
     ASSERT_TRUE(read.ok()) << read.failure().message();
     EXPECT_EQ(filled(read.value()), expected(all));
     EXPECT_EQ(read.value().num_nodes(), made.value().num_nodes());
-    EXPECT_EQ(read.value().max_places(), made.value().max_places());
+    EXPECT_EQ(read.value().max_per_node(), made.value().max_per_node());
 }
 
 TEST(placement, one_node) {
     EXPECT_EQ(filled(placement(3)), expected({{0, 1, 2}}));
-    EXPECT_EQ(placement(3).max_places(), 3);
+    EXPECT_EQ(placement(3).max_per_node(), 3);
     EXPECT_EQ(placement(3).num_nodes(), 1);
 }
 
@@ -116,7 +116,7 @@ TEST(placement, irregular_jobs) {
 TEST(placement, has_as_many_places_as_the_largest_node) {
     auto const made = placement::from_nodes(8, nodes{{0, 1}, {2, 3, 4, 5, 6}, {7}});
     ASSERT_TRUE(made.ok());
-    EXPECT_EQ(made.value().max_places(), 5);
+    EXPECT_EQ(made.value().max_per_node(), 5);
     EXPECT_EQ(made.value().num_nodes(), 3);
 }
 
@@ -199,7 +199,7 @@ TEST(placement, takes_a_look_up_per_node_at_rank_0_and_one_at_the_others) {
     ASSERT_TRUE(fetched.ok()) << fetched.failure().message();
     EXPECT_EQ(job.num_gets, 1);
     EXPECT_EQ(filled(fetched.value()), expected(all));
-    EXPECT_EQ(fetched.value().max_places(), 64);
+    EXPECT_EQ(fetched.value().max_per_node(), 64);
 }
 
 TEST(placement, long_texts_are_cut_into_values) {

@@ -23,7 +23,7 @@ struct rank_heap {
     std::set<std::uint64_t> own; ///< blocks of this rank alone
 };
 
-class ranks_of_one_place : public testing::Test {
+class ranks_of_one_slot : public testing::Test {
 protected:
     std::optional<std::uint64_t> allocate(const std::vector<std::size_t> &sizes,
                                           std::size_t alignment = 64,
@@ -66,7 +66,7 @@ protected:
     }();
 };
 
-TEST_F(ranks_of_one_place, blocks_begin_at_one_offset_though_sizes_and_other_blocks_differ) {
+TEST_F(ranks_of_one_slot, blocks_begin_at_one_offset_though_sizes_and_other_blocks_differ) {
     allocate_own(0, 1000);
     allocate_own(1, 5000);
     auto const first = allocate({10, 0, 2000});
@@ -81,7 +81,7 @@ TEST_F(ranks_of_one_place, blocks_begin_at_one_offset_though_sizes_and_other_blo
     EXPECT_EQ(ranks[1]->memory.find(*first)->reserved, 2048U);
 }
 
-TEST_F(ranks_of_one_place, no_block_of_a_rank_alone_lies_where_another_rank_has_its_part) {
+TEST_F(ranks_of_one_slot, no_block_of_a_rank_alone_lies_where_another_rank_has_its_part) {
     auto const block = allocate({64, 1 << 16, 64});
     ASSERT_TRUE(block);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -94,7 +94,7 @@ TEST_F(ranks_of_one_place, no_block_of_a_rank_alone_lies_where_another_rank_has_
     }
 }
 
-TEST_F(ranks_of_one_place, a_freed_range_is_used_again_and_never_by_one_rank_alone) {
+TEST_F(ranks_of_one_slot, a_freed_range_is_used_again_and_never_by_one_rank_alone) {
     auto const first = allocate({4096, 100, 0});
     auto const second = allocate({64, 64, 64});
     ASSERT_TRUE(first && second);
@@ -107,7 +107,7 @@ TEST_F(ranks_of_one_place, a_freed_range_is_used_again_and_never_by_one_rank_alo
     EXPECT_EQ(ranks[0]->alike.free_bytes(), 0U);
 }
 
-TEST_F(ranks_of_one_place, the_last_range_is_given_back_with_free_ones_before_it) {
+TEST_F(ranks_of_one_slot, the_last_range_is_given_back_with_free_ones_before_it) {
     auto const first = allocate({100, 0, 0});
     allocate_own(2, 777); // the next block is not adjacent
     auto const second = allocate({100, 0, 0});
@@ -122,7 +122,7 @@ TEST_F(ranks_of_one_place, the_last_range_is_given_back_with_free_ones_before_it
     EXPECT_EQ(ranks[2]->memory.num_blocks(), 1U);
 }
 
-TEST_F(ranks_of_one_place, a_failure_changes_nothing) {
+TEST_F(ranks_of_one_slot, a_failure_changes_nothing) {
     auto const first = allocate({100, 0, 0});
     ASSERT_TRUE(first);
     EXPECT_FALSE(allocate({5000, 0, 0}, 64, 4096));
@@ -131,14 +131,14 @@ TEST_F(ranks_of_one_place, a_failure_changes_nothing) {
     EXPECT_TRUE(allocate({3000, 0, 0}, 64, 4096));
 }
 
-TEST_F(ranks_of_one_place, does_not_release_blocks_of_others) {
+TEST_F(ranks_of_one_slot, does_not_release_blocks_of_others) {
     allocate_own(0, 64);
     EXPECT_FALSE(ranks[0]->alike.release(*ranks[0]->own.begin(), no_limit, [](auto &) {}));
     EXPECT_FALSE(ranks[0]->alike.release(64, no_limit, [](auto &) {}));
 }
 
 // Ping-pong and random orders must not use up the addresses.
-TEST_F(ranks_of_one_place, many_calls_in_any_order) {
+TEST_F(ranks_of_one_slot, many_calls_in_any_order) {
     std::mt19937 random(11);
     std::vector<std::uint64_t> live;
     for (int round = 0; round < 20000; ++round) {

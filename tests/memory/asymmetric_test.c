@@ -13,7 +13,7 @@ static size_t const sizes[NUM_SIZES] = {0, 1000, LARGE, 64, 4096};
 static int me, ranks;
 static unsigned char buffer[LARGE];
 
-/* Ranks of different nodes with the same place have segments at the same addresses: an address of
+/* Ranks of different nodes with the same slot have segments at the same addresses: an address of
  * no own block may be the other rank's, and is not checked then. */
 static int has_own_address(int rank) {
     const char *const per_node = getenv("DIOMP_NODE_SIZE");

@@ -145,8 +145,8 @@ long resident_kib() {
 void check_addresses(runtime::runtime &running, const world_shape &shape, std::byte *own) {
     transport::arena const &arena = running.connection().arena();
     auto const offset = static_cast<std::size_t>(own - running.segment().base());
-    EXPECT(arena.num_places() == shape.per_node);
-    EXPECT(arena.shares_places());
+    EXPECT(arena.num_slots() == shape.per_node);
+    EXPECT(arena.shares_slots());
     std::uintptr_t const begin = arena.base();
     for (int rank = shape.num_local; rank < shape.num_ranks; rank += 37) {
         if (rank == running.job().rank.value()) {

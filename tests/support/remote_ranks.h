@@ -150,7 +150,7 @@ private:
             launcher, {.base = base,
                        .usable_bytes = memory::internal_bytes + (std::size_t{32} << 20),
                        .control_bytes = 4096,
-                       .one_place_per_rank = true});
+                       .one_slot_per_rank = true});
         if (!made) {
             throw std::runtime_error(made.failure().message());
         }

@@ -83,24 +83,24 @@ TEST(arena, a_node_of_512_gib_has_8_gib_for_each_of_64_ranks_in_a_job_of_100000)
         large_world, {.base = base(), .usable_bytes = 8 * gib + 64 * mib, .control_bytes = 4096});
     ASSERT_TRUE(made.ok()) << made.failure().message();
     arena const &job = *made.value();
-    EXPECT_EQ(job.num_places(), per_node);
+    EXPECT_EQ(job.num_slots(), per_node);
     EXPECT_GE(job.usable_bytes(), 8 * gib);
-    EXPECT_TRUE(job.shares_places());
+    EXPECT_TRUE(job.shares_slots());
     EXPECT_EQ(job.span_bytes(), per_node * job.slot_bytes());
     EXPECT_LE(job.span_bytes(), arena::max_span());
 
-    // An address is decoded with the place of the target on its node.
+    // An address is decoded with the number of the target on its node.
     for (int const rank : {0, 1, 63, 64, 65, 50'000, 100'031, 100'032}) {
         world_rank const target{rank};
-        EXPECT_EQ(job.place(target), rank % per_node);
+        EXPECT_EQ(job.slot_number(target), rank % per_node);
         EXPECT_EQ(job.tables().nodes[target.index()], rank / per_node);
         EXPECT_EQ(job.tables().ranks[target.index()], target);
         auto const slot = reinterpret_cast<std::uintptr_t>(job.slot(target));
         EXPECT_EQ(slot, base() + static_cast<std::uintptr_t>(rank % per_node) * job.slot_bytes());
     }
-    EXPECT_TRUE(job.share_place(world_rank{0}, world_rank{64}));
-    EXPECT_FALSE(job.share_place(world_rank{0}, world_rank{65}));
-    EXPECT_FALSE(job.share_place(world_rank{64}, world_rank{64}));
+    EXPECT_TRUE(job.share_slot(world_rank{0}, world_rank{64}));
+    EXPECT_FALSE(job.share_slot(world_rank{0}, world_rank{65}));
+    EXPECT_FALSE(job.share_slot(world_rank{64}, world_rank{64}));
     EXPECT_EQ(job.rank_here(0), world_rank{large_world - 1});
     EXPECT_EQ(job.rank_here(1), std::nullopt);
 
@@ -122,7 +122,7 @@ TEST(arena, the_default_segment_does_not_depend_on_the_size_of_the_job) {
         ASSERT_TRUE(of_small.ok() && of_large.ok());
         EXPECT_EQ(of_large.value().usable_bytes, of_small.value().usable_bytes);
         EXPECT_EQ(of_large.value().slot_bytes(), of_small.value().slot_bytes());
-        EXPECT_EQ(of_large.value().num_places, per_node);
+        EXPECT_EQ(of_large.value().num_slots, per_node);
     }
 }
 
@@ -132,9 +132,9 @@ TEST(arena, the_tables_of_the_ranks_take_at_most_16_bytes_each) {
     ASSERT_TRUE(made.ok()) << made.failure().message();
     node_tables const &tables = made.value()->tables();
     std::size_t const each =
-        sizeof(tables.ranks[0]) + sizeof(tables.nodes[0]) + sizeof(tables.places[0]);
+        sizeof(tables.ranks[0]) + sizeof(tables.nodes[0]) + sizeof(tables.slot_numbers[0]);
     EXPECT_LE(each, 16U);
-    EXPECT_EQ(tables.places.size(), static_cast<std::size_t>(large_world));
+    EXPECT_EQ(tables.slot_numbers.size(), static_cast<std::size_t>(large_world));
 }
 
 TEST(arena, slots_that_do_not_fit_are_an_error_that_names_the_ranks_of_a_node) {
@@ -150,11 +150,11 @@ TEST(arena, every_rank_has_a_place_of_its_own_if_that_is_asked_for) {
     only_rank first(0, 5);
     auto const made = arena::create(
         first,
-        {.base = base(), .usable_bytes = mib, .control_bytes = 4096, .one_place_per_rank = true});
+        {.base = base(), .usable_bytes = mib, .control_bytes = 4096, .one_slot_per_rank = true});
     ASSERT_TRUE(made.ok()) << made.failure().message();
     arena const &job = *made.value();
-    EXPECT_EQ(job.num_places(), 5);
-    EXPECT_FALSE(job.shares_places());
+    EXPECT_EQ(job.num_slots(), 5);
+    EXPECT_FALSE(job.shares_slots());
     EXPECT_EQ(job.slot(world_rank{4}) - job.slot(world_rank{0}),
               static_cast<std::ptrdiff_t>(4 * job.slot_bytes()));
     EXPECT_EQ(job.rank_here(3), world_rank{3});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The ranges of a heap that are equal on all ranks: blocks of asymmetric memory where ranks of
-// different nodes have the same place (transport/arena.h). Then the address of a rank's own block
+// different nodes have the same slot (transport/arena.h). Then the address of a rank's own block
 // is also the address of the other rank's block as that rank sees it, although the blocks differ in
 // size: each rank reserves the size of the largest one. Memory is committed when it is touched, so
 // this takes addresses, not memory.

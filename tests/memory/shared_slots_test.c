@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * Ranks of different nodes with the same place, so that their segments are at the same addresses:
+ * Ranks of different nodes with the same slot, so that their segments are at the same addresses:
  * symmetric, asymmetric, local and registered memory of such ranks, in every way that a pointer may
  * name it. Also runs where all ranks have their own addresses. */
 #include "support/check.h"
