@@ -23,6 +23,8 @@
  *    block of `rank`;
  *    (3) an address in the memory of `rank`, as `rank` sees it: local allocations, blocks of
  *    asymmetric allocations (see ompx_global_ptr) and ranges passed to ompx_register().
+ *    Segments of ranks on different nodes may be at the same addresses, so such an address names a
+ *    location together with `rank` only.
  *  - The local side of a transfer may be any memory of the calling process.
  *
  * "DiOMP 2024" below is Shan, Araya-Polo, Chapman: DiOMP, a PGAS extension of LLVM/OpenMP.

@@ -22,7 +22,8 @@ extern "C" {
  *   address names the counterparts on all ranks. Freeing and reallocating are collective too.
  * - asymmetric: collective, sizes may differ (including 0); each rank gets its own block. Other
  *   ranks find it by a 32-byte second-level pointer in symmetric memory (DiOMP 2024, unaligned
- *   global memory): the first access takes two transfers, later ones one.
+ *   global memory): the first access takes two transfers, later ones one. In a job on several
+ *   nodes, each rank reserves as many addresses as the largest block has, and commits its own.
  * - local: not collective; other ranks can access it once they have the address.
  *
  * The handles are valid for omp_set_default_allocator; omp_null_allocator then means that handle.
@@ -106,8 +107,10 @@ OMPX_API_ void *ompx_remote_ptr(const void *p, int rank) OMPX_NOEXCEPT_;
  */
 OMPX_API_ void *ompx_global_ptr(const void *p, int rank, size_t *nbytes) OMPX_NOEXCEPT_;
 
-/** Describes an address. Memory that is not global gives rank -1 and OMPX_MEM_NONE, without an
- * error. Does not block. */
+/** Describes an address of this rank, or of a rank of its node as that rank sees it. (Segments of
+ * ranks on other nodes may be at the same addresses: keep the rank together with an address that
+ * comes from there.) Memory that is not global gives rank -1 and OMPX_MEM_NONE, without an error.
+ * Does not block. */
 OMPX_API_ int ompx_addr_info(const void *p, ompx_addr_info_t *info) OMPX_NOEXCEPT_;
 
 /** Describes this rank's segment. Does not block. */

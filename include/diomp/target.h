@@ -22,7 +22,8 @@ extern "C" {
  * (1) by such a pointer of the caller: it means the same offset in the device's segment at `rank`.
  * This is the corresponding object if both ranks mapped and allocated the same in the same order.
  * The first use checks this with the owner; a difference is an error that names both allocations;
- * (2) by a device address of `rank`, as `rank` sees it; or
+ * (2) by a device address of `rank`, as `rank` sees it (an error if, with host devices of ranks on
+ * different nodes, it is also an address in asymmetric memory of the caller's device); or
  * (3) for a `declare target` variable with external linkage by the caller's host address: it means
  * the copy of that variable at `rank`, which need not have used its device.
  * Device memory is in the global address space if it was allocated by `map`, omp_target_alloc or

@@ -160,8 +160,7 @@ Function *openmp_function(const char *name) {
 
 void diomp::api::publish_devices(runtime::runtime &running) {
     g_arena_base.store(running.connection().arena().base());
-    g_arena_span.store(running.connection().arena().slot_bytes() *
-                       static_cast<std::size_t>(running.connection().arena().num_slots()));
+    g_arena_span.store(running.connection().arena().span_bytes());
     running.devices().attach(
         {
             openmp_function<int()>("omp_get_num_devices"),

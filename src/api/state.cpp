@@ -89,11 +89,12 @@ void publish(runtime::runtime &running) {
         g_fast.rank[entry] =
             ~static_cast<std::int32_t>(entry); // a number that does not map to this entry
     }
-    for (int rank = job.size; rank-- > 0;) {
-        std::byte *const slot = running.connection().transport().direct_base(world_rank{rank});
+    for (std::size_t local = job.local_ranks.size(); local-- > 0;) {
+        world_rank const rank = job.local_ranks[local];
+        std::byte *const slot = running.connection().transport().direct_base(rank);
         if (slot != nullptr) {
-            g_fast.distance[fast_view::entry_of(rank)] = slot - own;
-            g_fast.rank[fast_view::entry_of(rank)] = rank;
+            g_fast.distance[fast_view::entry_of(rank.value())] = slot - own;
+            g_fast.rank[fast_view::entry_of(rank.value())] = rank.value();
         }
     }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};

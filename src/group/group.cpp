@@ -8,12 +8,13 @@
 namespace diomp::group {
 namespace {
 
+/// `from` may have one element that stands for all.
 template <typename T>
-std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_t> &indices) {
+std::vector<T> choose(std::span<const T> from, const std::vector<std::uint32_t> &indices) {
     std::vector<T> chosen;
     chosen.reserve(indices.size());
     for (std::uint32_t const index : indices) {
-        chosen.push_back(from[index]);
+        chosen.push_back(from[from.size() == 1 ? 0 : index]);
     }
     return chosen;
 }
@@ -22,11 +23,14 @@ std::vector<T> choose(const std::vector<T> &from, const std::vector<std::uint32_
 
 group::group(messaging::engine &engine, workspace &space, matcher &messages, const node_map &nodes,
              group_description description)
-    : engine_(engine), id_(description.id), members_(std::move(description.members)),
+    : engine_(engine), id_(description.id), own_members_(std::move(description.members)),
+      members_(own_members_.empty() ? description.shared_members
+                                    : std::span<const world_rank>(own_members_)),
       self_(static_cast<int>(description.self)), endpoints_(std::move(description.endpoints)),
       layout_(make_node_layout(members_, description.self, nodes)),
       local_(engine, space, choose(members_, layout_.local_members),
-             choose(description.offsets, layout_.local_members), layout_.own_local_index) {
+             choose(std::span<const std::uint64_t>(description.offsets), layout_.local_members),
+             layout_.own_local_index) {
     DIOMP_ASSERT(self_.index() < members_.size() && layout_.self() == self_.index(),
                  "the caller is a member, and the layout knows which one");
     if (layout_.num_nodes() > 1) {
@@ -49,6 +53,12 @@ status group::arrive_and_wait(const sync::call_signature &call,
 
 const sync::round_payload &group::payload_of(std::size_t member) const {
     return internode_ ? internode_->payloads().of(member) : local_.barrier().payload_of(member);
+}
+
+void group::forget_payloads() {
+    if (internode_) {
+        internode_->payloads().forget();
+    }
 }
 
 result<std::optional<veto>> group::agree(const sync::call_signature &call,

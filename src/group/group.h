@@ -24,11 +24,14 @@
 namespace diomp::group {
 
 struct group_description {
-    std::vector<world_rank> members;    ///< [group rank]
-    std::vector<std::uint64_t> offsets; ///< of the members' blocks in their slots, [group rank]
-    std::size_t self = 0;               ///< group rank of the caller
-    std::uint64_t id = 0;               ///< equal on all members, unique among groups
-    endpoint_list endpoints;            ///< empty: a group of ranks
+    std::vector<world_rank> members; ///< [group rank]
+    /// [group rank], instead of `members`; outlives the group.
+    std::span<const world_rank> shared_members;
+    /// [group rank] of the members' blocks in their slots; one element if all are equal.
+    std::vector<std::uint64_t> offsets;
+    std::size_t self = 0;    ///< group rank of the caller
+    std::uint64_t id = 0;    ///< equal on all members, unique among groups
+    endpoint_list endpoints; ///< empty: a group of ranks
 };
 
 class group;
@@ -92,6 +95,8 @@ public:
     /// table of all payloads, so this is for creating groups, not for data.
     status arrive_and_wait(const sync::call_signature &call, const sync::round_payload &payload);
     [[nodiscard]] const sync::round_payload &payload_of(std::size_t member) const;
+    /// Frees that table.
+    void forget_payloads();
     /// Barrier in which members may veto the call. Returns the veto of the lowest one on all
     /// members.
     result<std::optional<veto>> agree(const sync::call_signature &call,
@@ -112,7 +117,8 @@ private:
 
     messaging::engine &engine_;
     std::uint64_t id_;
-    std::vector<world_rank> members_;
+    std::vector<world_rank> own_members_; ///< empty if the table of the members is shared
+    std::span<const world_rank> members_;
     group_rank self_;
     endpoint_list endpoints_;
     node_layout layout_;

@@ -30,17 +30,18 @@ group_registry::~group_registry() = default;
 
 std::size_t group_registry::num_groups() const { return table_->size(); }
 
-status group_registry::create_world(node_map nodes) {
-    factory_->set_nodes(std::move(nodes));
+status group_registry::create_world(const node_map &nodes, std::span<const world_rank> ranks) {
+    factory_->set_nodes(nodes, ranks);
     group_description description;
     std::optional<std::uint64_t> const offset = factory_->space().allocate(sizeof(member_block));
     if (!offset) {
         return error(OMPX_ERR_NOMEM, "no space for the world group's block");
     }
-    for (int rank = 0; rank < num_ranks_; ++rank) {
+    description.shared_members = ranks;
+    for (int rank = 0; ranks.empty() && rank < num_ranks_; ++rank) {
         description.members.emplace_back(rank);
-        description.offsets.push_back(*offset);
     }
+    description.offsets.push_back(*offset);
     description.self = factory_->self().index();
     world_ = factory_->make(std::move(description));
     return {};

@@ -43,8 +43,9 @@ public:
     group_registry &operator=(const group_registry &) = delete;
 
     /// Must be the first allocation from the workspace, so that the world's blocks have the same
-    /// offset in every slot. No communication; requires fresh (zeroed) slots.
-    status create_world(node_map nodes = {});
+    /// offset in every slot. No communication; requires fresh (zeroed) slots. `ranks`: the ranks of
+    /// the world in order; outlives the registry; empty: the registry makes such a table.
+    status create_world(const node_map &nodes = {}, std::span<const world_rank> ranks = {});
     [[nodiscard]] group &world() { return *world_; }
     /// NULL is the world. OMPX_ERR_ARG if the handle is invalid.
     result<group *> find(ompx_group_t handle);

@@ -57,6 +57,7 @@ result<std::vector<member_choice>> exchange_choices(group_factory &factory, grou
                               endpoints.empty() ? endpoint{member, 0} : endpoints[index]};
         }
     }
+    whole.forget_payloads();
     return choices;
 }
 

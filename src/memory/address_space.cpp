@@ -28,8 +28,8 @@ address_space::address_space(world_rank self, const transport::arena &arena,
                              messaging::engine &engine, segment &own, directory &directory,
                              bool check_allocations)
     : arena_(arena), engine_(engine), own_(own), directory_(directory), arena_base_(arena.base()),
-      arena_span_(static_cast<std::size_t>(arena.num_slots()) * arena.slot_bytes()), self_(self),
-      check_allocations_(check_allocations), counterparts_(std::make_unique<counterpart_table>()) {}
+      arena_span_(arena.span_bytes()), self_(self), check_allocations_(check_allocations),
+      counterparts_(std::make_unique<counterpart_table>()) {}
 
 address_space::~address_space() = default;
 
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> address_space::own_offset(const void *address) cons
 }
 
 result<location> address_space::locate(world_rank peer, const void *address, std::size_t nbytes) {
-    if (auto const offset = own_offset(address)) {
+    if (auto const offset = own_offset(address); offset && has_counterpart(peer, *offset)) {
         return locate_own(peer, *offset, nbytes);
     }
     if (device_locator_ && in_own_device_area(address)) {
@@ -153,12 +153,14 @@ result<remote_block> address_space::fetch_remote_block(world_rank peer,
 result<location> address_space::locate_peer(world_rank peer, std::uint64_t address,
                                             std::size_t nbytes) {
     std::uint64_t const from_base = address - arena_base_;
-    world_rank const owner{static_cast<int>(from_base / arena_.slot_bytes())};
+    std::uint64_t const slot_number = from_base / arena_.slot_bytes();
     std::uint64_t const in_slot = from_base % arena_.slot_bytes();
-    if (owner != peer) {
+    if (slot_number != static_cast<std::uint64_t>(arena_.slot_number(peer))) {
+        auto const owner = arena_.rank_here(slot_number);
         return error(
             OMPX_ERR_ADDRESS,
-            fmt::format("the address is in the segment of rank {}, not of rank {}", owner.value(),
+            fmt::format("the address is in the segment of {}, not of rank {}",
+                        owner ? fmt::format("rank {}", owner->value()) : "no rank of this node",
                         peer.value()),
             "pass an address of the rank that the call names, or one's own symmetric address");
     }
@@ -231,12 +233,8 @@ result<address_space::block> address_space::counterpart(world_rank peer, const v
     if (auto const there = counterparts_->find(peer, reinterpret_cast<std::uintptr_t>(address))) {
         return block{reinterpret_cast<void *>(there->address), there->nbytes};
     }
-    if (!offset) {
-        // An address of another rank: valid if it is the peer's.
-        auto found = locate(peer, address, 0);
-        DIOMP_TRY(found);
-        ompx_addr_info_t const info = describe(address);
-        return block{const_cast<void *>(address), info.nbytes};
+    if (!offset || !has_counterpart(peer, *offset)) {
+        return block_of_peer(peer, address);
     }
     auto const own = own_.find(*offset);
     if (!own) {
@@ -271,6 +269,22 @@ result<address_space::block> address_space::counterpart(world_rank peer, const v
                  remote.value().nbytes - inside};
 }
 
+/// An address of another rank: valid if it is the peer's.
+result<address_space::block> address_space::block_of_peer(world_rank peer, const void *address) {
+    auto located = locate(peer, address, 0);
+    DIOMP_TRY(located);
+    auto const value = reinterpret_cast<std::uintptr_t>(address);
+    if (peer == self_) {
+        return block{const_cast<void *>(address), describe(address).nbytes};
+    }
+    auto found = in_arena(address) ? directory_.find_allocation(peer, value)
+                                   : directory_.find_registered(peer, value, 0);
+    DIOMP_TRY(found);
+    auto const &around = found.value();
+    return block{const_cast<void *>(address),
+                 around ? static_cast<std::size_t>(around->base + around->nbytes - value) : 0};
+}
+
 ompx_addr_info_t address_space::describe(const void *address) const {
     ompx_addr_info_t info{};
     info.rank = -1;
@@ -286,8 +300,9 @@ ompx_addr_info_t address_space::describe(const void *address) const {
     } else if (in_arena(address)) {
         std::uint64_t const from_base = reinterpret_cast<std::uintptr_t>(address) - arena_base_;
         std::uint64_t const in_slot = from_base % arena_.slot_bytes();
-        if (in_slot >= internal_bytes && in_slot < arena_.usable_bytes()) {
-            info.rank = static_cast<int>(from_base / arena_.slot_bytes());
+        auto const owner = arena_.rank_here(from_base / arena_.slot_bytes());
+        if (owner && in_slot >= internal_bytes && in_slot < arena_.usable_bytes()) {
+            info.rank = owner->value();
             info.offset = in_slot - internal_bytes;
             auto found = const_cast<directory &>(directory_)
                              .find_allocation(world_rank{info.rank},

@@ -115,7 +115,18 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     if (end > std::min(reach_limit, capacity_bytes_)) {
         return std::nullopt;
     }
+    DIOMP_ASSERT(offset_of(begin, end) % aligned_to == 0, "a block has the requested alignment");
+    return take(hole, begin, size, nbytes);
+}
+
+/// Makes a block of a hole, or of the rest.
+std::uint64_t heap::take(std::optional<range_map::iterator> hole, std::uint64_t begin,
+                         std::uint64_t size, std::size_t nbytes) {
+    const std::uint64_t end = begin + size;
+    const std::uint64_t free_begin = hole ? (*hole)->first : extent();
     const std::uint64_t free_end = hole ? (*hole)->second.end : end;
+    DIOMP_ASSERT(free_begin <= begin && end <= free_end,
+                 "a block lies in the free range chosen for it");
     if (hole) {
         remove_hole(*hole);
     }
@@ -123,11 +134,30 @@ std::optional<std::uint64_t> heap::allocate(std::size_t nbytes, std::size_t alig
     ranges_.insert_or_assign(begin, range{.end = end, .nbytes = nbytes, .is_hole = false});
     add_hole(end, free_end);
     used_bytes_ += size;
-    DIOMP_ASSERT(free_begin <= begin && end <= free_end,
-                 "a block lies in the free range chosen for it");
-    DIOMP_ASSERT(offset_of(begin, end) % aligned_to == 0, "a block has the requested alignment");
     DIOMP_ASSERT(used_bytes_ <= extent(), "blocks do not overlap");
     return offset_of(begin, end);
+}
+
+std::optional<std::uint64_t> heap::allocate_placed(const placed_block &wanted,
+                                                   std::uint64_t reach_limit) {
+    const std::uint64_t limit = std::min(reach_limit, capacity_bytes_);
+    if (!std::has_single_bit(wanted.alignment) || wanted.alignment > max_alignment ||
+        wanted.distance > limit || wanted.reserved > limit - wanted.distance) {
+        return std::nullopt;
+    }
+    const std::uint64_t begin = aligned_begin(
+        wanted.distance, wanted.reserved, std::max<std::uint64_t>(wanted.alignment, granule_bytes));
+    const std::uint64_t end = begin + wanted.reserved;
+    if (end > limit) {
+        return std::nullopt;
+    }
+    if (begin >= extent()) {
+        return take(std::nullopt, begin, wanted.reserved, wanted.nbytes);
+    }
+    const auto around = std::prev(ranges_.upper_bound(begin));
+    return around->second.is_hole && around->second.end >= end
+               ? std::optional(take(around, begin, wanted.reserved, wanted.nbytes))
+               : std::nullopt;
 }
 
 std::vector<heap::hole> heap::holes(std::uint64_t min_bytes) const {

@@ -60,6 +60,19 @@ public:
                                           std::uint64_t unit_bytes = granule_bytes,
                                           std::uint64_t redzone_bytes = 0);
 
+    /// What several heaps allocate at one offset although their blocks differ.
+    struct placed_block {
+        std::uint64_t distance = 0; ///< no part is nearer to the heap's own end
+        std::uint64_t reserved = 0; ///< a multiple of a granule
+        std::size_t nbytes = 0;     ///< of this heap's block, at most `reserved`
+        std::size_t alignment = granule_bytes;
+    };
+    /// Allocates a block at an offset that depends on the arguments and the capacity only: the
+    /// nearest one to the heap's own end. nullopt if the range is not free or not within
+    /// reach_limit. O(log n).
+    std::optional<std::uint64_t> allocate_placed(const placed_block &wanted,
+                                                 std::uint64_t reach_limit);
+
     /// Frees the block that begins at `offset`; nullopt if no block begins there. If the block was
     /// the outermost one, the free range includes the rest up to reach_limit. O(log n).
     std::optional<released_block> release(std::uint64_t offset, std::uint64_t reach_limit = 0);
@@ -94,6 +107,8 @@ private:
                                               std::uint64_t alignment) const;
     [[nodiscard]] std::optional<range_map::iterator> find_hole(std::uint64_t size,
                                                                std::uint64_t alignment);
+    std::uint64_t take(std::optional<range_map::iterator> hole, std::uint64_t begin,
+                       std::uint64_t size, std::size_t nbytes);
     [[nodiscard]] range_map::const_iterator find_range(std::uint64_t offset) const;
     [[nodiscard]] std::uint64_t offset_of(std::uint64_t begin, std::uint64_t end) const;
     [[nodiscard]] block describe(range_map::const_iterator position) const;

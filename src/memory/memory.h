@@ -5,6 +5,12 @@
 // offset at every rank; inside an asymmetric block, the same offset of the other rank's block. peer
 // address: in the segment of the rank that the call names, in that rank's address space. private
 // address: in a range that the rank has registered.
+//
+// A peer on another node may have the same slot as this rank (transport/arena.h); its addresses
+// then lie in the own slot. An address below the symmetric extent and one in an asymmetric block
+// mean the same for both readings: symmetric offsets are equal on all ranks, and so are the
+// beginnings of asymmetric blocks if slots are shared (internal/alike_ranges.h). All other
+// addresses of the own slot are the peer's, since own local memory has no counterpart.
 #pragma once
 
 #include "memory/location.h"
@@ -76,6 +82,11 @@ public:
                (reinterpret_cast<std::uintptr_t>(address) - arena_base_) % arena_.slot_bytes() <
                    arena_.usable_bytes();
     }
+    /// Whether the peer, on another node, has the own slot, so that its addresses lie in the own
+    /// slot.
+    [[nodiscard]] bool shares_own_slot(world_rank peer) const {
+        return arena_.share_slot(peer, self_);
+    }
     /// Offset in this rank's segment, if the address lies there.
     [[nodiscard]] std::optional<std::uint64_t> own_offset(const void *address) const;
     /// Whether the address is in this rank's device area: the memory of its host devices.
@@ -87,13 +98,19 @@ public:
     [[nodiscard]] pointer_cache_counts cache_counts() const;
 
 private:
+    /// Whether an address in the own segment stands for a counterpart at the peer.
+    [[nodiscard]] bool has_counterpart(world_rank peer, std::uint64_t own_offset) const {
+        return !shares_own_slot(peer) || own_offset < own_.symmetric_extent() ||
+               own_.find_asymmetric(own_offset, peer).has_value();
+    }
     result<location> locate_own(world_rank peer, std::uint64_t offset, std::size_t nbytes);
     result<location> locate_peer(world_rank peer, std::uint64_t address, std::size_t nbytes);
     result<location> locate_private(world_rank peer, std::uint64_t address, std::size_t nbytes);
     result<remote_block> fetch_remote_block(world_rank peer, const asymmetric_view &view);
+    result<block> block_of_peer(world_rank peer, const void *address);
     status check_own_allocation(std::uint64_t offset, std::size_t nbytes) const;
     result<second_level_pointer> read_pointer(world_rank peer, std::uint64_t offset);
-    /// Address of the peer's segment, equal in every process; not mapped in all of them.
+    /// Address of the peer's segment in every process that maps it.
     [[nodiscard]] std::uint64_t segment_of(world_rank peer) const {
         return reinterpret_cast<std::uint64_t>(arena_.slot(peer)) + internal_bytes;
     }

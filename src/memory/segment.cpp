@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/panic.h"
 #include "base/sizes.h"
+#include "memory/internal/alike_ranges.h"
 #include "memory/internal/page_return.h"
 #include "memory/internal/shadow.h"
 
@@ -22,6 +23,7 @@ segment::segment(const transport::arena &arena, world_rank owner, local_rank loc
       size_bytes_(arena.usable_bytes() - internal_bytes),
       symmetric_(heap::direction::from_front, size_bytes_),
       private_(heap::direction::from_end, size_bytes_),
+      alike_(arena.shares_slots() ? std::make_unique<alike_ranges>(private_) : nullptr),
       internal_(heap::direction::from_front, internal_bytes - shadow::front_guard_bytes),
       shadow_(std::make_unique<shadow>(base_, size_bytes_)), core_{core_bytes, 0, 0} {
     auto const published =
@@ -111,29 +113,68 @@ result<std::uint64_t> segment::allocate_local(std::size_t nbytes, std::size_t al
 
 result<std::uint64_t> segment::allocate_asymmetric(std::size_t nbytes, std::size_t alignment) {
     std::lock_guard const guard(mutex_);
-    auto const pointer =
-        allocate_from(symmetric_, sizeof(second_level_pointer), cache_line_bytes, front_limit());
-    if (!pointer) {
-        return out_of_memory("symmetric", sizeof(second_level_pointer),
-                             symmetric_.largest_free(front_limit()));
-    }
+    DIOMP_ASSERT(alike_ == nullptr, "blocks need not be alike");
+    auto pointer = allocate_pointer();
+    DIOMP_TRY(pointer);
     auto const block = allocate_from(private_, nbytes, alignment, end_limit());
     if (!block) {
         error failure = out_of_memory("asymmetric", nbytes, private_.largest_free(end_limit()));
-        symmetric_.release(*pointer);
+        symmetric_.release(pointer.value());
         return failure;
     }
+    write_pointer(pointer.value(), *block, nbytes);
+    return *block;
+}
+
+result<std::uint64_t> segment::allocate_alike(std::size_t nbytes, std::size_t alignment,
+                                              const alike_bounds &of_all) {
+    std::lock_guard const guard(mutex_);
+    auto pointer = allocate_pointer();
+    DIOMP_TRY(pointer);
+    bool const is_large = of_all.max_bytes >= large_bytes;
+    std::uint64_t const redzone_bytes = arena_.has_redzones() ? redzone_of(of_all.max_bytes) : 0;
+    auto const block =
+        alike_->allocate({nbytes, of_all.max_bytes + redzone_bytes, of_all.extent_bytes,
+                          is_large ? std::max(alignment, page_bytes) : alignment,
+                          is_large ? page_bytes : heap::granule_bytes},
+                         end_limit());
+    if (!block) {
+        bool const may_retry = private_.extent() > of_all.extent_bytes;
+        error failure =
+            may_retry
+                ? error(OMPX_ERR_STATE, "another thread has allocated at the same time")
+                : out_of_memory("asymmetric", of_all.max_bytes, private_.largest_free(end_limit()));
+        symmetric_.release(pointer.value());
+        return failure;
+    }
+    write_pointer(pointer.value(), *block, nbytes);
+    return *block;
+}
+
+std::uint64_t segment::private_extent() const {
+    std::shared_lock const guard(mutex_);
+    return private_.extent();
+}
+
+result<std::uint64_t> segment::allocate_pointer() {
+    auto const pointer =
+        allocate_from(symmetric_, sizeof(second_level_pointer), cache_line_bytes, front_limit());
+    return pointer ? result<std::uint64_t>(*pointer)
+                   : out_of_memory("symmetric", sizeof(second_level_pointer),
+                                   symmetric_.largest_free(front_limit()));
+}
+
+void segment::write_pointer(std::uint64_t pointer, std::uint64_t block, std::size_t nbytes) {
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
     extend_core_dump();
-    unpoison(*pointer, sizeof(second_level_pointer));
-    unpoison(*block, nbytes);
-    auto *written = new (base_ + *pointer) second_level_pointer;
-    written->base = reinterpret_cast<std::uint64_t>(base_ + *block);
+    unpoison(pointer, sizeof(second_level_pointer));
+    unpoison(block, nbytes);
+    auto *written = new (base_ + pointer) second_level_pointer;
+    written->base = reinterpret_cast<std::uint64_t>(base_ + block);
     written->nbytes = nbytes;
     written->generation = next_generation_++;
     written->check = written->expected_check();
-    asymmetric_.emplace(*block, asymmetric_record{nbytes, *pointer, {}});
-    return *block;
+    asymmetric_.emplace(block, asymmetric_record{nbytes, pointer, {}});
 }
 
 std::optional<allocation> segment::find(std::uint64_t offset) const {
@@ -141,7 +182,8 @@ std::optional<allocation> segment::find(std::uint64_t offset) const {
     if (auto const block = symmetric_.find(offset)) {
         return allocation{OMPX_MEM_SYMMETRIC, block->offset, block->nbytes};
     }
-    if (auto const block = private_.find(offset)) {
+    auto const block = private_.find(offset);
+    if (block && (alike_ == nullptr || !alike_->is_free(block->offset))) {
         return allocation{asymmetric_.contains(block->offset) ? OMPX_MEM_ASYMMETRIC
                                                               : OMPX_MEM_LOCAL,
                           block->offset, block->nbytes};
@@ -175,6 +217,12 @@ void segment::release(std::uint64_t offset) {
         asymmetric_.erase(found);
     }
     symmetric_extent_.store(symmetric_.extent(), std::memory_order_relaxed);
+    auto const known = private_.find(offset);
+    if (alike_ != nullptr &&
+        alike_->release(offset, end_limit(), [this](auto &freed) { return_pages(freed); })) {
+        shadow_->released(offset, known->nbytes);
+        return;
+    }
     if (auto const block = private_.release(offset, end_limit())) {
         shadow_->released(offset, block->reserved);
         return_pages(*block);
@@ -209,7 +257,8 @@ std::optional<asymmetric_view> segment::find_asymmetric(std::uint64_t offset,
     }
     if (inside == found->second.nbytes) {
         auto const there = private_.find(offset);
-        if (there && there->offset != found->first) {
+        bool const is_block = there && (alike_ == nullptr || !alike_->is_free(there->offset));
+        if (is_block && there->offset != found->first) {
             return std::nullopt;
         }
     }
@@ -242,10 +291,12 @@ ompx_segment_info_t segment::info() const {
     {
         std::shared_lock const guard(mutex_);
         info.symmetric_used = symmetric_.used_bytes();
-        info.local_used = private_.used_bytes();
+        std::uint64_t const reserved = alike_ == nullptr ? 0 : alike_->free_bytes();
+        std::size_t const num_reserved = alike_ == nullptr ? 0 : alike_->num_free();
+        info.local_used = private_.used_bytes() - reserved;
         info.largest_free =
             std::max(symmetric_.largest_free(front_limit()), private_.largest_free(end_limit()));
-        info.num_allocations = symmetric_.num_blocks() + private_.num_blocks();
+        info.num_allocations = symmetric_.num_blocks() + private_.num_blocks() - num_reserved;
     }
     info.resident = arena_.resident_bytes(local_index_);
     return info;

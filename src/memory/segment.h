@@ -21,6 +21,7 @@
 
 namespace diomp::memory {
 
+class alike_ranges;
 class shadow;
 
 /// An allocation of this rank.
@@ -75,8 +76,24 @@ public:
     /// setting to change. Blocks from large_bytes up occupy whole pages of page_bytes.
     result<std::uint64_t> allocate_symmetric(std::size_t nbytes, std::size_t alignment);
     result<std::uint64_t> allocate_local(std::size_t nbytes, std::size_t alignment);
-    /// Allocates this rank's block and its second-level pointer; returns the block's offset.
+    /// Allocates this rank's block and its second-level pointer; returns the block's offset. Only
+    /// if the arena's slots are not shared.
     result<std::uint64_t> allocate_asymmetric(std::size_t nbytes, std::size_t alignment);
+
+    /// Ranks of different nodes share slots: blocks of an asymmetric allocation must begin at the
+    /// same offset on all ranks (internal/alike_ranges.h).
+    [[nodiscard]] bool needs_alike_blocks() const { return arena_.shares_slots(); }
+    /// Largest values of all ranks.
+    struct alike_bounds {
+        std::uint64_t max_bytes = 0;    ///< of a block
+        std::uint64_t extent_bytes = 0; ///< private_extent()
+    };
+    /// Bytes from the end of the segment to the far end of its outermost private block.
+    [[nodiscard]] std::uint64_t private_extent() const;
+    /// allocate_asymmetric() where blocks must be alike. OMPX_ERR_STATE: another thread has
+    /// allocated private memory beyond the extent; exchange the extents again.
+    result<std::uint64_t> allocate_alike(std::size_t nbytes, std::size_t alignment,
+                                         const alike_bounds &of_all);
 
     /// The allocation that contains the offset, if any. Compare with allocation::offset to require
     /// its start.
@@ -117,6 +134,8 @@ private:
         std::uint64_t end = 0;      ///< the other heap's extent in core files, from its end
     };
 
+    result<std::uint64_t> allocate_pointer();
+    void write_pointer(std::uint64_t pointer, std::uint64_t block, std::size_t nbytes);
     error out_of_memory(const char *kind, std::size_t nbytes, std::uint64_t largest_free) const;
     /// Limits of the front heap, whose space ends where the other heap begins, and of the other.
     [[nodiscard]] std::uint64_t front_limit() const { return size_bytes_ - private_.extent(); }
@@ -139,6 +158,7 @@ private:
     mutable std::shared_mutex mutex_; ///< leaf lock over everything below
     heap symmetric_;
     heap private_;
+    std::unique_ptr<alike_ranges> alike_; ///< of private_; null if slots are not shared
     heap internal_;
     std::unique_ptr<shadow> const shadow_;
     std::map<std::uint64_t, asymmetric_record> asymmetric_; ///< key: offset of this rank's block

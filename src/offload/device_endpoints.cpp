@@ -63,7 +63,7 @@ device_endpoints::device_endpoints(device_segments &segments, const alloc_direct
     common_.rank = job.rank.value();
     common_.num_ranks = job.size;
     common_.host_begin = arena.base();
-    common_.host_bytes = arena.slot_bytes() * static_cast<std::uint64_t>(job.size);
+    common_.host_bytes = arena.span_bytes();
     engine.failure().on_set([this] { break_waits(OMPX_ERR_PEER); });
     common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
 }

@@ -8,9 +8,9 @@
 namespace diomp::offload {
 namespace {
 
-constexpr std::size_t slots_per_ring = std::size_t{1} << request_rings::slot_bits;
+constexpr std::size_t num_ring_slots = std::size_t{1} << request_rings::slot_bits;
 constexpr std::size_t busy_offset = request_rings::num_rings * sizeof(diomp_ring);
-constexpr std::size_t busy_bytes = slots_per_ring * sizeof(std::uint64_t);
+constexpr std::size_t busy_bytes = num_ring_slots * sizeof(std::uint64_t);
 
 } // namespace
 

@@ -175,8 +175,7 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
                            at.on,
                            {}};
     }
-    if (space_.in_arena(pointer) && table_.containing(pointer) == nullptr &&
-        !space_.own_offset(pointer)) {
+    if (is_of_peer(rank, pointer)) {
         auto location = locate_peer_address(rank, pointer, device, nbytes);
         DIOMP_TRY(location);
         return remote_side{location.value(), {}, nullptr, {}};
@@ -213,6 +212,9 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
     auto found = locate_counterpart(rank, device, *segment, *own, *offset, nbytes);
     DIOMP_TRY(found);
     remote_side &there = found.value();
+    if (own->kind == OMPX_MEM_ASYMMETRIC && there.is_host()) {
+        DIOMP_TRY(check_meaning(rank, device, pointer, there.location.remote_address));
+    }
     // An asymmetric counterpart may be shorter than the own allocation, so its bounds are checked
     // each time.
     if (there.location.direct != nullptr && own->kind != OMPX_MEM_ASYMMETRIC) {
@@ -220,6 +222,40 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
                                    *offset - own->offset);
     }
     return found;
+}
+
+/// Whether a device address in the arena is the peer's rather than one of this rank. Addresses of
+/// ranks with the own slot lie in the own slot; own local memory has no counterpart.
+bool translator::is_of_peer(world_rank rank, const void *pointer) const {
+    if (!space_.in_arena(pointer) || space_.own_offset(pointer)) {
+        return false;
+    }
+    device_segment const *const around = table_.containing(pointer);
+    if (around == nullptr || !space_.shares_own_slot(rank)) {
+        return around == nullptr;
+    }
+    auto const own = around->find(*around->offset_of(pointer));
+    return !own || (own->kind == OMPX_MEM_LOCAL && !own->by_openmp);
+}
+
+/// Blocks of an asymmetric allocation on devices begin at different offsets. If the peer has the
+/// own slot, an address in the own block may therefore be in another block of the peer's.
+status translator::check_meaning(world_rank rank, int device, const void *pointer,
+                                 std::uint64_t counterpart) {
+    auto const address = reinterpret_cast<std::uintptr_t>(pointer);
+    if (!space_.shares_own_slot(rank) || counterpart == address || !space_.in_arena(pointer)) {
+        return {};
+    }
+    auto other = directory_.find(rank, device, key_kind::address, address);
+    DIOMP_TRY(other);
+    if (!other.value().what) {
+        return {};
+    }
+    return error(OMPX_ERR_ADDRESS,
+                 fmt::format("{} is in asymmetric memory of this rank and in other memory of rank "
+                             "{}, which is on another node: its meaning is not clear",
+                             pointer, rank.value()),
+                 "use symmetric device memory for transfers between nodes");
 }
 
 result<memory::location> translator::locate_host_device(world_rank rank, const void *address,

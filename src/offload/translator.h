@@ -61,6 +61,9 @@ private:
                                            const device_segment &segment,
                                            const device_allocation &own, std::uint64_t offset,
                                            std::size_t nbytes);
+    [[nodiscard]] bool is_of_peer(world_rank rank, const void *pointer) const;
+    status check_meaning(world_rank rank, int device, const void *pointer,
+                         std::uint64_t counterpart);
     result<memory::location> locate_peer_address(world_rank rank, const void *pointer, int device,
                                                  std::size_t nbytes);
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace diomp::runtime {
 namespace {
@@ -71,6 +72,11 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
                                  format_size(transport::arena::max_alignment)));
     }
     alignment = std::max(alignment, default_alignment);
+    if (kind == OMPX_MEM_ASYMMETRIC && segment_.needs_alike_blocks()) {
+        auto taken = allocate_alike(nbytes, alignment, initial);
+        DIOMP_TRY(taken);
+        return static_cast<void *>(segment_.base() + taken.value());
+    }
     auto taken = allocate_in_segment(kind, nbytes, alignment);
     // Before the round: another rank may write as soon as its call returns.
     if (taken && initial == contents::zero) {
@@ -88,6 +94,52 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
     }
     DIOMP_TRY(taken);
     return static_cast<void *>(segment_.base() + taken.value());
+}
+
+// The first round compares the calls, the second one finds the largest block, and the last one
+// shows whether all ranks had space. A rank has none if a thread of it has allocated local memory
+// between the last two; then all try again.
+result<std::uint64_t>
+collective_allocator::allocate_alike(std::size_t nbytes, std::size_t alignment, contents initial) {
+    constexpr int max_attempts = 16;
+    constexpr std::uint64_t retry = std::numeric_limits<std::uint64_t>::max();
+    sync::call_signature const call = signature_of(OMPX_MEM_ASYMMETRIC, nbytes, alignment);
+    group::group &world = groups_.world();
+    auto const call_lock = world.lock_calls();
+    auto compared = world.agree(call, std::nullopt);
+    DIOMP_TRY(compared);
+    for (int attempt = 1;; ++attempt) {
+        auto of_all = exchange_bounds({nbytes, segment_.private_extent()});
+        DIOMP_TRY(of_all);
+        auto taken = segment_.allocate_alike(
+            nbytes, alignment, {of_all.value().block_bytes, of_all.value().extent_bytes});
+        // Before the round: another rank may write as soon as its call returns.
+        if (taken && initial == contents::zero) {
+            std::memset(segment_.base() + taken.value(), 0, nbytes);
+        }
+        bool const has_raced = !taken && taken.failure().code() == OMPX_ERR_STATE;
+        auto agreed = world.agree(call, taken       ? std::nullopt
+                                        : has_raced ? std::optional(retry)
+                                                    : std::optional<std::uint64_t>(nbytes));
+        DIOMP_TRY(agreed);
+        auto const &veto = agreed.value();
+        if (!veto) {
+            return taken;
+        }
+        if (taken) {
+            segment_.release(taken.value());
+        }
+        if (veto->detail == retry && attempt < max_attempts) {
+            continue;
+        }
+        if (!taken && !has_raced) {
+            return taken;
+        }
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("rank {} has no space for blocks of up to {} bytes", veto->member,
+                                 of_all.value().block_bytes),
+                     "set DIOMP_SEGMENT_SIZE to a larger value");
+    }
 }
 
 status collective_allocator::agree_on_allocation(const sync::call_signature &call,

@@ -31,9 +31,11 @@ public:
     collective_allocator(memory::segment &own, memory::address_space &space,
                          memory::directory &directory, rma::transfers &transfers,
                          offload::devices &devices, group::group_registry &groups,
-                         const transport::arena &arena, local_rank self)
+                         coll::collectives &collectives, const transport::arena &arena,
+                         local_rank self)
         : segment_(own), space_(space), directory_(directory), transfers_(transfers),
-          devices_(devices), groups_(groups), arena_(arena), self_(self) {}
+          devices_(devices), groups_(groups), collectives_(collectives), arena_(arena),
+          self_(self) {}
 
     /// Allocates global memory. Symmetric and asymmetric allocations are collective over the world:
     /// every rank allocates, then all compare size, alignment and outcome, so that all fail
@@ -63,6 +65,17 @@ private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
+    /// Allocates blocks that begin at the same offset on all ranks, of which each has as many
+    /// addresses as the largest one (memory::segment::needs_alike_blocks).
+    result<std::uint64_t> allocate_alike(std::size_t nbytes, std::size_t alignment,
+                                         contents initial);
+    /// The largest values of all ranks: of this allocation's blocks and of the segments' private
+    /// extents (memory::segment::alike_bounds). The caller holds the call lock of the world.
+    struct largest_values {
+        std::uint64_t block_bytes = 0;
+        std::uint64_t extent_bytes = 0;
+    };
+    result<largest_values> exchange_bounds(const largest_values &of_rank);
     struct symmetric_range;
     /// Compares the ranges of all ranks, and takes their bases.
     status exchange_ranges(symmetric_range &own);
@@ -79,6 +92,7 @@ private:
     rma::transfers &transfers_;
     offload::devices &devices_;
     group::group_registry &groups_;
+    coll::collectives &collectives_;
     const transport::arena &arena_;
     local_rank self_;
     std::uint64_t num_asymmetric_on_devices_ = 0; ///< collective calls: one thread at a time

@@ -13,6 +13,7 @@
 #include "messaging/engine.h"
 #include "runtime/job_connection.h"
 #include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <algorithm>
 
@@ -27,6 +28,20 @@ std::size_t choose_stage_buffer_bytes(const job_connection &job) {
                                          std::size_t{2} << 20);
 }
 
+/// Ranks that do not load each other's slots are on different nodes, even if their memory is the
+/// same: a conduit may be forced.
+group::node_map make_node_map(job_connection &job) {
+    launch::job_info const &info = job.job();
+    auto const is_direct = [&](world_rank each) {
+        return job.transport().direct_base(each) != nullptr;
+    };
+    if (!std::ranges::all_of(info.local_ranks, is_direct)) {
+        return group::node_map::one_per_rank();
+    }
+    return info.local_size == info.size ? group::node_map{}
+                                        : group::node_map(job.arena().tables().nodes);
+}
+
 } // namespace
 
 collective_layer::collective_layer() = default;
@@ -39,8 +54,7 @@ void collective_layer::create(const settings &values, job_connection &job, memor
                                                       job.job().size);
     coll::options options;
     options.arena_base = job.arena().base();
-    options.arena_span =
-        job.arena().slot_bytes() * static_cast<std::size_t>(job.arena().num_slots());
+    options.arena_span = job.arena().span_bytes();
     options.stream_threshold_bytes = values.rma.stream_threshold_bytes;
     // First touch places pages on the writer's NUMA node, so only on machines with one node.
     if (device::has_one_numa_node()) {
@@ -59,12 +73,9 @@ void collective_layer::create(const settings &values, job_connection &job, memor
 status collective_layer::create_world(job_connection &job) {
     // All ranks must have handlers and workspaces before any rank uses them.
     if (job.job().size > 1) {
-        DIOMP_TRY(group::publish_node(job.launcher(), job.transport()));
         DIOMP_TRY(job.launcher().fence());
     }
-    auto nodes = group::fetch_node_map(job.launcher(), job.transport());
-    DIOMP_TRY(nodes);
-    return groups_->create_world(nodes.take());
+    return groups_->create_world(make_node_map(job), job.arena().tables().ranks);
 }
 
 status collective_layer::free_group(ompx_group_t group) {

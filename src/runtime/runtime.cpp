@@ -88,9 +88,9 @@ status runtime::build() {
                          observer_for(statistics_, trace_)});
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
-    allocator_ =
-        std::make_unique<collective_allocator>(*segment_, *space_, *directory_, *transfers_,
-                                               *devices_, collectives_.groups(), arena, info.local);
+    allocator_ = std::make_unique<collective_allocator>(
+        *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups(),
+        collectives_.on_host(), arena, info.local);
     engine.start();
     DIOMP_TRY(collectives_.create_world(connection_));
     log(log_level::info,

@@ -5,8 +5,9 @@
 #include "base/sanitizer.h"
 #include "base/sizes.h"
 #include "base/unique_fd.h"
-#include "base/version.h"
 #include "launch/launch.h"
+#include "launch/placement.h"
+#include "transport/arena_geometry.h"
 #include "transport/fd_exchange.h"
 
 #include <fmt/core.h>
@@ -30,13 +31,6 @@
 namespace diomp::transport {
 namespace {
 
-/// Slots begin at multiples of this, so an offset aligned to less gives an address aligned to less.
-constexpr std::size_t slot_granule = arena::max_alignment;
-constexpr std::size_t page_bytes = 4096;
-
-constexpr std::size_t round_up(std::size_t value, std::size_t granule) {
-    return (value + granule - 1) / granule * granule;
-}
 constexpr int exchange_timeout_ms = 30000;
 
 /// The only large hole that clang's and gcc's ThreadSanitizer count as application memory. It ends
@@ -45,100 +39,55 @@ constexpr int exchange_timeout_ms = 30000;
 constexpr std::uint64_t thread_sanitizer_hole = 0x550000000000;
 constexpr std::uint64_t first_program = 0x555555554000;
 
-std::size_t physical_memory_bytes() {
-    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-           static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+/// Bytes of the tables in the file of a node.
+std::size_t table_bytes(int num_ranks) {
+    return arena_geometry::round_up(static_cast<std::size_t>(num_ranks) *
+                                        (sizeof(world_rank) + 2 * sizeof(std::int32_t)),
+                                    arena_geometry::page_bytes);
 }
 
-struct geometry {
-    std::uint64_t base = 0;
-    std::size_t usable_bytes = 0;
-    std::size_t device_bytes = 0;
-    int has_redzones = 0;
-
-    [[nodiscard]] std::size_t device_offset() const { return round_up(usable_bytes, slot_granule); }
-    [[nodiscard]] std::size_t slot_bytes() const {
-        return device_offset() + round_up(device_bytes, slot_granule);
-    }
+struct table_columns {
+    std::span<world_rank> ranks;
+    std::span<std::int32_t> nodes;
+    std::span<std::int32_t> slot_numbers;
 };
 
-/// Sizes that were not set: the node's memory, or a share of the maximum slot.
-void choose_auto_sizes(geometry &mine, const arena_options &options, std::size_t slots) {
-    std::size_t const max_slot_bytes = arena::max_span() / slots / slot_granule * slot_granule;
-    auto const remaining_bytes = [max_slot_bytes](std::size_t taken) {
-        return max_slot_bytes -
-               std::min(max_slot_bytes, round_up(std::min(taken, max_slot_bytes), slot_granule));
-    };
-    if (options.usable_bytes == 0) {
-        std::size_t const budget_bytes = options.choose_device_bytes
-                                             ? max_slot_bytes / 2
-                                             : remaining_bytes(options.device_bytes);
-        mine.usable_bytes = std::min<std::size_t>(physical_memory_bytes(),
-                                                  budget_bytes / slot_granule * slot_granule);
-    }
-    if (options.choose_device_bytes) {
-        // Neither tiny nor more than the program's own choice leaves.
-        std::size_t const host_bytes =
-            round_up(std::min(mine.usable_bytes, max_slot_bytes), slot_granule);
-        mine.device_bytes = std::min(remaining_bytes(mine.usable_bytes),
-                                     std::max(host_bytes, options.device_bytes));
-    }
+table_columns columns_of(void *memory, int num_ranks) {
+    auto const count = static_cast<std::size_t>(num_ranks);
+    auto *const numbers = static_cast<std::int32_t *>(memory);
+    static_assert(sizeof(world_rank) == sizeof(std::int32_t));
+    return {{static_cast<world_rank *>(memory), count},
+            {numbers + count, count},
+            {numbers + 2 * count, count}};
 }
 
-/// Sums of sizes must not overflow, and a segment must not be empty.
-status check_sizes(const geometry &mine) {
-    if (mine.usable_bytes > arena::max_span() || mine.device_bytes > arena::max_span() ||
-        mine.usable_bytes == 0) {
-        return error(OMPX_ERR_NOMEM,
-                     fmt::format("segments of {} with {} for devices do not fit into "
-                                 "the address arena of {}",
-                                 format_size(mine.usable_bytes), format_size(mine.device_bytes),
-                                 format_size(arena::max_span())),
-                     "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
+/// The first rank of a node writes the tables before the others have the file.
+status write_tables(launch::launcher &launcher, const arena_options &options, int fd,
+                    std::size_t offset) {
+    launch::job_info const &job = launcher.info();
+    std::size_t const nbytes = table_bytes(job.size);
+    void *const memory =
+        ::mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+    if (memory == MAP_FAILED) {
+        return system_error("mapping the tables of the ranks", errno);
     }
-    return {};
-}
-
-/// Layouts of messages and of shared memory differ between releases. The version is in the first
-/// value that a rank reads of another one, and must stay there: later values may differ too.
-status check_version(const launch::job_info &job, const std::string &of_rank_0) {
-    if (of_rank_0 == library_version()) {
-        return {};
+    table_columns const to = columns_of(memory, job.size);
+    for (int rank = 0; rank < job.size; ++rank) {
+        std::construct_at(&to.ranks[static_cast<std::size_t>(rank)], rank);
     }
-    return error(
-        OMPX_ERR_UNSUPPORTED,
-        fmt::format("rank {} on {} has loaded version {} of libdiomp, and rank 0 version {}",
-                    job.rank.value(), job.host, library_version(), of_rank_0),
-        "start all ranks with the same library: compare LD_LIBRARY_PATH of the ranks, and "
-        "what diomp-info prints on their hosts");
-}
-
-/// Rank 0 chooses the geometry for the whole job, so that an address means the same everywhere.
-result<geometry> agree_geometry(launch::launcher &launcher, const arena_options &options) {
-    auto const &job = launcher.info();
-    if (job.rank == world_rank{0}) {
-        geometry mine{options.base == 0 ? arena::default_base() : options.base,
-                      options.usable_bytes, options.device_bytes, options.has_redzones ? 1 : 0};
-        choose_auto_sizes(mine, options, static_cast<std::size_t>(job.size));
-        mine.usable_bytes = round_up(mine.usable_bytes, page_bytes);
-        if (job.size == 1) {
-            return mine;
+    status filled;
+    if (has_slots_by_node(job, options)) {
+        auto fetched = launch::fetch_placement(launcher);
+        if (fetched) {
+            fetched.value().fill(to.nodes, to.slot_numbers);
+        } else {
+            filled = fetched.take_failure();
         }
-        DIOMP_TRY(launcher.put("window", fmt::format("{} {} {} {} {}", library_version(), mine.base,
-                                                     mine.usable_bytes, mine.device_bytes,
-                                                     mine.has_redzones)));
+    } else {
+        launch::placement(job.size).fill(to.nodes, to.slot_numbers);
     }
-    DIOMP_TRY(launcher.fence());
-    auto text = launcher.get(world_rank{0}, "window");
-    DIOMP_TRY(text);
-    std::string const version = text.value().substr(0, text.value().find(' '));
-    DIOMP_TRY(check_version(job, version));
-    geometry agreed;
-    if (std::sscanf(text.value().c_str() + version.size(), "%lu %zu %zu %d", &agreed.base,
-                    &agreed.usable_bytes, &agreed.device_bytes, &agreed.has_redzones) != 4) {
-        return error(OMPX_ERR_SYSTEM, "rank 0 published a malformed arena geometry");
-    }
-    return agreed;
+    ::munmap(memory, nbytes);
+    return filled;
 }
 
 result<unique_fd> make_file(std::size_t nbytes) {
@@ -164,24 +113,27 @@ result<unique_fd> make_file(std::size_t nbytes) {
     return fd;
 }
 
-/// The node's first rank creates the file, the others receive its descriptor.
-result<unique_fd> share_file(launch::launcher &launcher, std::size_t nbytes) {
+/// The node's first rank creates the file with the tables at `tables_offset`, the others receive
+/// its descriptor.
+result<unique_fd> share_file(launch::launcher &launcher, const arena_options &options,
+                             std::size_t tables_offset) {
     auto const &job = launcher.info();
-    if (job.local_size == 1) {
-        // Other nodes may still exchange descriptors: all ranks call the same number of fences.
-        if (job.size > 1) {
-            DIOMP_TRY(launcher.fence());
-        }
-        return make_file(nbytes);
-    }
     std::string const name =
         fmt::format("diomp-{}-{}", job.job_id, job.local_ranks.front().value());
     if (job.local != local_rank{0}) {
         DIOMP_TRY(launcher.fence());
         return fetch_descriptor(name, exchange_timeout_ms);
     }
-    auto fd = make_file(nbytes);
+    auto fd = make_file(tables_offset + table_bytes(job.size));
     DIOMP_TRY(fd);
+    DIOMP_TRY(write_tables(launcher, options, fd.value().get(), tables_offset));
+    if (job.local_size == 1) {
+        // Other nodes may still exchange descriptors: all ranks call the same number of fences.
+        if (job.size > 1) {
+            DIOMP_TRY(launcher.fence());
+        }
+        return fd;
+    }
     auto listener = listen_for_peers(name, job.local_size - 1);
     DIOMP_TRY(listener);
     DIOMP_TRY(launcher.fence());
@@ -228,36 +180,52 @@ result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
     auto agreed = agree_geometry(launcher, options);
     DIOMP_TRY(agreed);
     auto const &job = launcher.info();
-    auto const slots = static_cast<std::size_t>(job.size);
-    geometry const &shape = agreed.value();
-    DIOMP_TRY(check_sizes(shape));
-    std::size_t const slot_bytes = shape.slot_bytes();
-    if (slot_bytes > arena::max_span() / slots) {
-        return error(OMPX_ERR_NOMEM,
-                     fmt::format("{} ranks times {} per segment exceed the address arena of {}",
-                                 slots, format_size(slot_bytes), format_size(arena::max_span())),
-                     "set DIOMP_SEGMENT_SIZE or DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");
-    }
-    auto const local = static_cast<std::size_t>(job.local_size);
-    auto fd = share_file(launcher, local * (options.control_bytes + slot_bytes));
-    DIOMP_TRY(fd);
-
+    arena_geometry const &shape = agreed.value();
     std::unique_ptr<arena> made(new arena);
     made->base_ = shape.base;
     made->usable_bytes_ = shape.usable_bytes;
     made->device_offset_ = shape.device_offset();
     made->device_bytes_ = shape.device_bytes;
-    made->slot_bytes_ = slot_bytes;
+    made->slot_bytes_ = shape.slot_bytes();
     made->control_bytes_ = options.control_bytes;
-    made->num_slots_ = job.size;
+    made->num_ranks_ = job.size;
+    made->num_slots_ = shape.num_slots;
     made->num_local_ = job.local_size;
     made->is_in_core_ = options.is_in_core;
     made->has_redzones_ = shape.has_redzones != 0;
     made->local_ranks_ = job.local_ranks;
+    auto fd = share_file(launcher, options, made->tables_in_file());
+    DIOMP_TRY(fd);
     made->fd_ = fd.value().release();
     DIOMP_TRY(made->map_control());
-    DIOMP_TRY(made->map_slots(job));
+    DIOMP_TRY(made->map_tables());
+    DIOMP_TRY(made->map_slots());
     return made;
+}
+
+status arena::map_tables() {
+    std::size_t const nbytes = table_bytes(num_ranks_);
+    void *const memory =
+        ::mmap(nullptr, nbytes, PROT_READ, MAP_SHARED, fd_, static_cast<off_t>(tables_in_file()));
+    if (memory == MAP_FAILED) {
+        return system_error("mapping the tables of the ranks", errno);
+    }
+    table_memory_ = memory;
+    table_columns const from = columns_of(memory, num_ranks_);
+    tables_ = {from.ranks, from.nodes, from.slot_numbers};
+    return {};
+}
+
+std::optional<world_rank> arena::rank_here(std::size_t number) const {
+    auto const found = std::ranges::find_if(local_ranks_, [&](world_rank each) {
+        return static_cast<std::size_t>(slot_number(each)) == number;
+    });
+    if (found != local_ranks_.end()) {
+        return *found;
+    }
+    return shares_slots() || number >= tables_.slot_numbers.size()
+               ? std::nullopt
+               : std::optional(world_rank{static_cast<int>(number)});
 }
 
 status arena::map_control() {
@@ -292,8 +260,8 @@ void arena::allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nb
     }
 }
 
-status arena::map_slots(const launch::job_info &job) {
-    std::size_t const span = static_cast<std::size_t>(num_slots_) * slot_bytes_;
+status arena::map_slots() {
+    std::size_t const span = span_bytes();
     void *const wanted = reinterpret_cast<void *>(base_);
     auto const failed = [&](int code) {
         return system_error(
@@ -301,7 +269,7 @@ status arena::map_slots(const launch::job_info &job) {
             "set DIOMP_SEGMENT_SIZE to a smaller value, or raise the limit on address space "
             "(ulimit -v)");
     };
-    // Reserve the whole arena, so that no other mapping takes the slots of other nodes.
+    // Reserve the whole arena, so that no other mapping takes slots that only larger nodes use.
     void *const reserved =
         ::mmap(wanted, span, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -318,8 +286,8 @@ status arena::map_slots(const launch::job_info &job) {
                      "set DIOMP_SEGMENT_BASE to a free address");
     }
     mapped_ = true;
-    for (std::size_t local = 0; local < job.local_ranks.size(); ++local) {
-        if (::mmap(slot(job.local_ranks[local]), slot_bytes_, PROT_READ | PROT_WRITE,
+    for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+        if (::mmap(slot(local_ranks_[local]), slot_bytes_, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_,
                    static_cast<off_t>(slot_in_file(local_rank{static_cast<int>(local)}))) ==
             MAP_FAILED) {
@@ -332,8 +300,10 @@ status arena::map_slots(const launch::job_info &job) {
 
 arena::~arena() {
     if (mapped_) {
-        ::munmap(reinterpret_cast<void *>(base_),
-                 static_cast<std::size_t>(num_slots_) * slot_bytes_);
+        ::munmap(reinterpret_cast<void *>(base_), span_bytes());
+    }
+    if (table_memory_ != nullptr) {
+        ::munmap(table_memory_, table_bytes(num_ranks_));
     }
     if (control_ != nullptr) {
         ::munmap(control_, static_cast<std::size_t>(num_local_) * control_bytes_);

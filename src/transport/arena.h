@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The arena: one range of virtual addresses, identical in every process of the job, divided into
-// slots of equal size, one per rank of the world. A slot is that rank's host segment, followed by
-// the device area, which contains the segments of devices whose memory is host memory. No process
-// uses this range for anything else, so an address in it never clashes with private memory of
-// another process, and a rank may pass the address of its own data to any node.
+// The arena: one range of virtual addresses, at the same addresses in every process of the job,
+// divided into slots of equal size, one per rank of a node. A slot is that rank's host segment,
+// followed by the device area, which contains the segments of devices whose memory is host memory.
+// No process uses this range for anything else, so an address in it never clashes with private
+// memory of another process.
 //
-// Only the slots of the own node are backed by memory; the others are reserved address space. All
-// backed slots of a node are one memfd: its descriptor is sent from the node's first rank to the
+// The number of a rank's slot is its local rank on its own node. A rank's memory lies in that slot
+// in every process that maps it: a process maps the slots of its own node, and ranks of different
+// nodes may have the same slot. So (rank, address) names a location, whereas an address alone does
+// so on one node only. The number of ranks of the job limits no segment.
+//
+// All slots of a node are one memfd: its descriptor is sent from the node's first rank to the
 // others over a Unix socket, and nothing remains when the last process ends. Pages are committed
 // when touched. Before the slots, the file has a control area per local rank, mapped at any
-// address, which conduits use for queues and flags.
+// address, which conduits use for queues and flags; after them the tables with an entry per rank of
+// the job, which the node's first rank writes and all read.
 #pragma once
 
 #include "base/function_ref.h"
@@ -19,18 +24,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace diomp::launch {
 class launcher;
+class placement;
 struct job_info;
 } // namespace diomp::launch
 
 namespace diomp::transport {
 
 struct arena_options {
-    std::uint64_t base = 0;        ///< 0: default of this build
-    std::size_t usable_bytes = 0;  ///< per slot; 0: the node's memory, less in a very large job
+    std::uint64_t base = 0; ///< 0: default of this build
+    std::size_t usable_bytes =
+        0; ///< per slot; 0: the node's memory, less on a node with very many ranks
     std::size_t control_bytes = 0; ///< per rank, multiple of the page size
     std::size_t device_bytes = 0;  ///< per slot, after the usable bytes
     /// As large as usable_bytes, at least device_bytes, and at most the available space.
@@ -40,6 +49,16 @@ struct arena_options {
     /// Core files include all segments of the node, which commits them. Otherwise they include the
     /// ranges passed to allow_in_core.
     bool is_in_core = false;
+    /// Every rank of the job has a slot of its own, so that an address alone names a location: for
+    /// jobs of few ranks. Equal on all ranks.
+    bool one_slot_per_rank = false;
+};
+
+/// Tables with an entry per rank of the job, in memory of the node: [world rank].
+struct node_tables {
+    std::span<const world_rank> ranks;          ///< 0, 1, 2 and so on
+    std::span<const std::int32_t> nodes;        ///< numbered in the order of their lowest ranks
+    std::span<const std::int32_t> slot_numbers; ///< see above
 };
 
 /// Immutable after create(); thread-safe.
@@ -65,11 +84,30 @@ public:
     [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
     /// Whether blocks are followed by bytes of no block, on all ranks.
     [[nodiscard]] bool has_redzones() const { return has_redzones_; }
-    /// Size of the world.
+    /// Number of slots: the ranks of the largest node.
     [[nodiscard]] int num_slots() const { return num_slots_; }
-    /// The slot's address, equal in every process; it has memory only on the owner's node.
+    /// The size of all slots: addresses in [base(), base() + span_bytes()) are in the arena.
+    [[nodiscard]] std::size_t span_bytes() const {
+        return static_cast<std::size_t>(num_slots_) * slot_bytes_;
+    }
+    [[nodiscard]] const node_tables &tables() const { return tables_; }
+    [[nodiscard]] int slot_number(world_rank owner) const {
+        return tables_.slot_numbers[owner.index()];
+    }
+    /// Whether two ranks, of different nodes, have the same slot.
+    [[nodiscard]] bool shares_slots() const {
+        return tables_.slot_numbers.size() > static_cast<std::size_t>(num_slots_);
+    }
+    /// Whether two ranks, of different nodes, have the same slot.
+    [[nodiscard]] bool share_slot(world_rank a, world_rank b) const {
+        return a != b && slot_number(a) == slot_number(b);
+    }
+    /// The rank whose memory an address of this slot is in this process; nullopt: no rank's.
+    [[nodiscard]] std::optional<world_rank> rank_here(std::size_t number) const;
+    /// The slot's address in every process that maps it, which those of the owner's node do.
     [[nodiscard]] std::byte *slot(world_rank owner) const {
-        return reinterpret_cast<std::byte *>(base_ + owner.index() * slot_bytes_);
+        return reinterpret_cast<std::byte *>(base_ + static_cast<std::size_t>(slot_number(owner)) *
+                                                         slot_bytes_);
     }
     [[nodiscard]] std::byte *slot(local_rank owner) const {
         return slot(local_ranks_[owner.index()]);
@@ -98,8 +136,12 @@ public:
 private:
     arena() = default;
     status map_control();
-    status map_slots(const launch::job_info &job);
+    status map_slots();
+    status map_tables();
     void keep_out_of_core(void *begin, std::size_t nbytes) const;
+    [[nodiscard]] std::uint64_t tables_in_file() const {
+        return static_cast<std::uint64_t>(num_local_) * (control_bytes_ + slot_bytes_);
+    }
     [[nodiscard]] std::uint64_t slot_in_file(local_rank owner) const {
         return static_cast<std::uint64_t>(num_local_) * control_bytes_ +
                owner.index() * slot_bytes_;
@@ -112,9 +154,12 @@ private:
     std::size_t device_bytes_ = 0;
     std::size_t slot_bytes_ = 0;
     std::size_t control_bytes_ = 0;
+    int num_ranks_ = 0;
     int num_slots_ = 0;
     int num_local_ = 0;
     std::byte *control_ = nullptr;
+    void *table_memory_ = nullptr;
+    node_tables tables_;
     bool mapped_ = false;
     bool is_in_core_ = false;
     bool has_redzones_ = false;

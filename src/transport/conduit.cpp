@@ -49,7 +49,7 @@ void conduit_waits::wake_idle_waiters() {
 }
 
 conduit::conduit(world_rank self, std::shared_ptr<node_transport> node,
-                 std::shared_ptr<network> inter_node, std::vector<std::byte *> direct_bases)
+                 std::shared_ptr<network> inter_node, lazy_array<std::byte *> direct_bases)
     : self_(self), node_(std::move(node)), network_(std::move(inter_node)),
       direct_bases_(std::move(direct_bases)),
       network_caps_(network_ == nullptr ? network_capabilities{} : network_->caps()),

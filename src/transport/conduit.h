@@ -3,12 +3,12 @@
 // network. types.h has the glossary.
 #pragma once
 
+#include "base/lazy_array.h"
 #include "transport/network.h"
 #include "transport/node_transport.h"
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace diomp::transport {
 
@@ -45,9 +45,10 @@ private:
 class conduit final {
 public:
     /// `inter_node`: nullptr if every peer is direct. `direct_bases`: [world rank] see
-    /// direct_base(). The network may call the doorbell of `node` until it is destroyed.
+    /// direct_base(); the entries of the peers that are not direct are not touched. The network may
+    /// call the doorbell of `node` until it is destroyed.
     conduit(world_rank self, std::shared_ptr<node_transport> node,
-            std::shared_ptr<network> inter_node, std::vector<std::byte *> direct_bases);
+            std::shared_ptr<network> inter_node, lazy_array<std::byte *> direct_bases);
 
     /// The names of the node transport and the network: "shm+tcp".
     [[nodiscard]] const std::string &name() const { return name_; }
@@ -127,7 +128,7 @@ private:
     world_rank self_;
     std::shared_ptr<node_transport> node_;
     std::shared_ptr<network> network_; ///< destroyed before node_
-    std::vector<std::byte *> direct_bases_;
+    lazy_array<std::byte *> direct_bases_;
     network_capabilities network_caps_;
     std::string name_;
     conduit_waits waits_;

@@ -113,9 +113,11 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
     auto made = shm::create(launcher, arena, options.cross_memory_attach);
     DIOMP_TRY(made);
     std::shared_ptr<node_transport> node = made.take();
-    std::vector<std::byte *> direct_bases(static_cast<std::size_t>(job.size), nullptr);
+    lazy_array<std::byte *> direct_bases(static_cast<std::size_t>(job.size));
+    int num_direct = job.local_size;
     if (is_forced && job.size > 1) {
         direct_bases[job.rank.index()] = arena.slot(job.rank);
+        num_direct = 1;
     } else {
         for (world_rank const neighbour : job.local_ranks) {
             direct_bases[neighbour.index()] = arena.slot(neighbour);
@@ -137,7 +139,7 @@ result<std::unique_ptr<conduit>> create(const std::string &name, launch::launche
                      "tcp");
     }
     conduit_options network_options = options;
-    network_options.num_network_peers = static_cast<int>(std::ranges::count(direct_bases, nullptr));
+    network_options.num_network_peers = job.size - num_direct;
     auto inter_node =
         chosen->create(launcher, arena, network_options, [waker = node.get()] { waker->wake(); });
     DIOMP_TRY(inter_node);

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <set>
 
 namespace diomp::coll {
@@ -42,6 +43,13 @@ using nodes = std::vector<std::int32_t>;
 
 /// All on one node.
 nodes one_node(int num_ranks) { return nodes(static_cast<std::size_t>(num_ranks)); }
+
+/// Each on a node of its own.
+nodes one_each(int num_ranks) {
+    nodes made = one_node(num_ranks);
+    std::iota(made.begin(), made.end(), 0);
+    return made;
+}
 
 /// [rank] its node.
 class collective_sizes : public testing::TestWithParam<nodes> {
@@ -107,6 +115,7 @@ INSTANTIATE_TEST_SUITE_P(nodes, collective_sizes,
                                          nodes{0, 1, 0, 1}, nodes{0, 1, 2, 3, 4},
                                          nodes{2, 1, 1, 0, 2, 0, 2},
                                          nodes{0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 5}));
+INSTANTIATE_TEST_SUITE_P(many_nodes, collective_sizes, testing::Values(one_each(16), one_each(19)));
 
 class collective_columns : public collective_sizes {};
 INSTANTIATE_TEST_SUITE_P(nodes, collective_columns,

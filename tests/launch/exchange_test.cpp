@@ -20,7 +20,7 @@ std::vector<local::entry> entries_of(const std::vector<shared_packet> &packets) 
 }
 
 std::vector<local::entry> release(exchange &space) {
-    return entries_of(release_packets(space.take_entries(), false));
+    return entries_of(release_packets(space.take_entries(), space.ranks(), false));
 }
 
 TEST(exchange, releases_when_the_last_rank_enters_and_sends_what_is_new) {
@@ -39,12 +39,19 @@ TEST(exchange, releases_when_the_last_rank_enters_and_sends_what_is_new) {
 
 TEST(exchange, a_fence_without_values_is_one_packet) {
     for (bool const forget : {false, true}) {
-        auto const packets = release_packets({}, forget);
+        auto const packets = release_packets({}, 2, forget);
         ASSERT_EQ(packets.size(), 1U);
         packet_reader packet(*packets[0]);
         EXPECT_EQ(packet.type<local::packet_type>(), local::packet_type::fence_done);
         EXPECT_EQ(packet.number<std::uint8_t>(), forget ? 1 : 0);
     }
+}
+
+TEST(exchange, a_large_node_gets_the_values_of_rank_0) {
+    std::vector<local::entry> const all{{0, "a", "1"}, {7, "b", "2"}, {0, "c", "3"}};
+    EXPECT_EQ(entries_of(release_packets(all, local::max_delivered_ranks, false)), all);
+    EXPECT_EQ(entries_of(release_packets(all, local::max_delivered_ranks + 1, false)),
+              (std::vector<local::entry>{all[0], all[2]}));
 }
 
 TEST(exchange, entering_twice_is_an_error) {

@@ -13,6 +13,14 @@ static size_t const sizes[NUM_SIZES] = {0, 1000, LARGE, 64, 4096};
 static int me, ranks;
 static unsigned char buffer[LARGE];
 
+/* Ranks of different nodes with the same slot have segments at the same addresses: an address of
+ * no own block may be the other rank's, and is not checked then. */
+static int has_own_address(int rank) {
+    const char *const per_node = getenv("DIOMP_NODE_SIZE");
+    int const places = per_node == NULL ? ranks : atoi(per_node);
+    return rank == me || rank % places != me % places;
+}
+
 /* In every round another rank has the empty and the large part. */
 static size_t size_at(int rank, int round) { return sizes[(rank + round) % NUM_SIZES]; }
 
@@ -118,7 +126,8 @@ static void freed_and_allocated_again(void) {
         CHECK(ompx_barrier() == 0);
         CHECK(matches(part, me, (me + ranks - 1) % ranks + round, 0, mine));
         CHECK(ompx_free(part) == 0);
-        CHECK(ompx_put(to, part, buffer, 1) == OMPX_ERR_ADDRESS || to == me);
+        CHECK(!has_own_address(to) || ompx_put(to, part, buffer, 1) == OMPX_ERR_ADDRESS ||
+              to == me);
     }
 }
 
@@ -132,7 +141,7 @@ static void neighbours_are_not_part_of_it(void) {
     around[1] = ompx_alloc(64, 0, OMPX_MEM_LOCAL);
     around[2] = NULL;
     for (unsigned char **p = around; *p != NULL; ++p) {
-        if (to != me) {
+        if (to != me && has_own_address(to)) {
             CHECK(ompx_put(to, *p, buffer, 8) == OMPX_ERR_ADDRESS);
             CHECK(strstr(ompx_last_error(), "local memory") != NULL);
         }

@@ -47,7 +47,11 @@ struct lonely_rank {
     }();
     std::shared_ptr<late_node> node = std::make_shared<late_node>(boxes, world_rank{0});
     late_node &transport = *node;
-    diomp::transport::conduit conduit{world_rank{0}, node, nullptr, {arena.slot(world_rank{0})}};
+    diomp::transport::conduit conduit{world_rank{0}, node, nullptr, [this] {
+                                          lazy_array<std::byte *> bases(1);
+                                          bases[0] = arena.slot(world_rank{0});
+                                          return bases;
+                                      }()};
     messaging::engine engine{
         conduit, {.spin_count = 20, .timeout_s = 20, .warn_after_s = 0, .progress_thread = false}};
 };

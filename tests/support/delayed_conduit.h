@@ -306,7 +306,7 @@ inline std::unique_ptr<transport::conduit> make_conduit(const thread_arena &aren
                                                         int num_ranks,
                                                         std::shared_ptr<delayed_node> node,
                                                         int node_size) {
-    std::vector<std::byte *> direct_bases(static_cast<std::size_t>(num_ranks), nullptr);
+    lazy_array<std::byte *> direct_bases(static_cast<std::size_t>(num_ranks));
     for (int peer = 0; peer < num_ranks; ++peer) {
         if (peer / node_size == self.value() / node_size) {
             direct_bases[static_cast<std::size_t>(peer)] = arena.slot(world_rank{peer});

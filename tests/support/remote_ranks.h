@@ -147,7 +147,10 @@ private:
                                                    transport::arena::max_alignment *
                                                    transport::arena::max_alignment;
         auto made = transport::arena::create(
-            launcher, {base, memory::internal_bytes + (std::size_t{32} << 20), 4096});
+            launcher, {.base = base,
+                       .usable_bytes = memory::internal_bytes + (std::size_t{32} << 20),
+                       .control_bytes = 4096,
+                       .one_slot_per_rank = true});
         if (!made) {
             throw std::runtime_error(made.failure().message());
         }

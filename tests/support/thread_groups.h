@@ -8,6 +8,7 @@
 #include "memory/heap.h"
 #include "support/thread_ranks.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -49,15 +50,15 @@ public:
     /// node_of: [world rank], empty: all on one node.
     explicit thread_groups(std::unique_ptr<thread_ranks> ranks, std::size_t workspace_bytes = 0,
                            const std::vector<std::int32_t> &node_of = {})
-        : ranks_(std::move(ranks)) {
-        ranks_->place_on_nodes(node_of);
+        : ranks_(std::move(ranks)), node_of_(numbered(node_of)) {
+        ranks_->place_on_nodes(node_of_);
         for (int rank = 0; rank < ranks_->size(); ++rank) {
             workspaces_.push_back(std::make_unique<arena_workspace>(
                 workspace_bytes == 0 ? ranks_->arena().slot_bytes() : workspace_bytes));
             registries_.push_back(std::make_unique<group::group_registry>(
                 ranks_->engine(world_rank{rank}), *workspaces_.back(), world_rank{rank},
                 ranks_->size()));
-            if (!registries_.back()->create_world(group::node_map(node_of))) {
+            if (!registries_.back()->create_world(group::node_map(node_of_))) {
                 throw std::bad_alloc();
             }
         }
@@ -72,7 +73,19 @@ public:
     void run(const std::function<void(world_rank)> &body) { ranks_->run(body); }
 
 private:
+    /// Numbers the nodes in the order of their lowest ranks, as group::node_map has them.
+    static std::vector<std::int32_t> numbered(const std::vector<std::int32_t> &node_of) {
+        std::map<std::int32_t, std::int32_t> numbers;
+        std::vector<std::int32_t> made;
+        for (std::int32_t const node : node_of) {
+            auto const next = static_cast<std::int32_t>(numbers.size());
+            made.push_back(numbers.try_emplace(node, next).first->second);
+        }
+        return made;
+    }
+
     std::unique_ptr<thread_ranks> ranks_;
+    std::vector<std::int32_t> node_of_;
     std::vector<std::unique_ptr<arena_workspace>> workspaces_;
     std::vector<std::unique_ptr<group::group_registry>> registries_;
 };

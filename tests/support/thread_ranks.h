@@ -223,7 +223,7 @@ public:
         engines_.clear();
         conduits_.clear();
         for (std::size_t self = 0; self < boxes_.size(); ++self) {
-            std::vector<std::byte *> direct_bases(boxes_.size(), nullptr);
+            lazy_array<std::byte *> direct_bases(boxes_.size());
             for (std::size_t peer = 0; peer < boxes_.size(); ++peer) {
                 if (node_of.empty() || node_of[peer] == node_of[self]) {
                     direct_bases[peer] = arena_.slot(world_rank{static_cast<int>(peer)});

@@ -18,7 +18,9 @@
 //              larger      agreement; reduce-scatter and         log2 N + 2 (N - 1), b / N bytes;
 //                          allgather between the nodes           if all nodes have m members
 //                                                                m times as many of b / (N m)
-//  alltoall    small       two_level_exchange.h
+//  alltoall    small       two_level_exchange.h; between 16 or more
+//                          nodes of one member each Bruck's
+//                          algorithm, b <= 256               2 log2 N, n b / 2 bytes
 //              larger      agreement; pairwise exchange          log2 N + one per pair of members
 //  allgather   any         two_level_exchange.h, if the members
 //                          of each node have consecutive ranks

@@ -6,11 +6,13 @@
 #include "group/internal/matcher.h"
 #include "transport/conduit.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace diomp::group {
 
@@ -26,7 +28,10 @@ public:
     [[nodiscard]] workspace &space() { return space_; }
     [[nodiscard]] std::byte *own_slot() const { return own_slot_; }
     /// Before the first group.
-    void set_nodes(node_map nodes) { nodes_ = std::move(nodes); }
+    void set_nodes(const node_map &nodes, std::span<const world_rank> ranks) {
+        nodes_ = nodes;
+        ranks_ = ranks;
+    }
 
     /// The member's block for a new group; nullopt if there is no space.
     std::optional<std::uint64_t> allocate_block() {
@@ -37,16 +42,31 @@ public:
         return (self_.index() + 1) << 40 | num_ids_.fetch_add(1, std::memory_order_relaxed);
     }
     std::unique_ptr<group> make(group_description description) {
+        share_members(description);
         return std::make_unique<group>(engine_, space_, messages_, nodes_, std::move(description));
     }
 
 private:
+    /// Consecutive members are a part of the table of the world.
+    void share_members(group_description &description) const {
+        auto const &members = description.members;
+        bool const are_consecutive =
+            !members.empty() && std::ranges::adjacent_find(members, [](auto a, auto b) {
+                                    return b.value() != a.value() + 1;
+                                }) == members.end();
+        if (are_consecutive && members.back().index() < ranks_.size()) {
+            description.shared_members = ranks_.subspan(members.front().index(), members.size());
+            description.members = {};
+        }
+    }
+
     messaging::engine &engine_;
     workspace &space_;
     world_rank self_;
     std::byte *own_slot_;
     matcher messages_;
     node_map nodes_;
+    std::span<const world_rank> ranks_; ///< 0, 1, 2 and so on
     std::atomic<std::uint64_t> num_ids_{0};
 };
 

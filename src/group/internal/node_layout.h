@@ -6,49 +6,43 @@
 #pragma once
 
 #include "base/ids.h"
-#include "base/result.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-namespace diomp::launch {
-class launcher;
-}
-namespace diomp::transport {
-class conduit;
-}
-
 namespace diomp::group {
 
-/// The node number of every rank of the world, equal on all ranks. Takes 4 bytes per rank if there
-/// are several nodes, else no memory.
+/// The node number of every rank of the world, equal on all ranks. Owns no table.
 class node_map {
 public:
     /// All ranks on one node.
     node_map() = default;
-    /// `node_of`: [world rank] node number.
-    explicit node_map(std::vector<std::int32_t> node_of) : node_of_(std::move(node_of)) {}
-
-    [[nodiscard]] std::int32_t operator[](world_rank rank) const {
-        return node_of_.empty() ? 0 : node_of_[rank.index()];
+    /// `node_of`: [world rank] node number; outlives the map and all layouts. Nodes are numbered in
+    /// the order of their lowest ranks.
+    explicit node_map(std::span<const std::int32_t> node_of) : node_of_(node_of) {}
+    /// Every rank on a node of its own.
+    [[nodiscard]] static node_map one_per_rank() {
+        node_map made;
+        made.is_one_per_rank_ = true;
+        return made;
     }
 
-private:
-    std::vector<std::int32_t> node_of_;
-};
+    [[nodiscard]] std::int32_t operator[](world_rank rank) const {
+        return is_one_per_rank_ ? rank.value() : node_of_.empty() ? 0 : node_of_[rank.index()];
+    }
+    /// [world rank] node number; empty if there is no such table.
+    [[nodiscard]] std::span<const std::int32_t> table() const { return node_of_; }
 
-/// Publishes the ranks that the conduit maps directly. Call before a fence of the launcher.
-status publish_node(launch::launcher &launcher, const transport::conduit &transport);
-/// Fetches the published nodes. Call after that fence. One look-up per node: the lowest rank that
-/// has no node yet is the lowest one of its node, which has published the list.
-result<node_map> fetch_node_map(launch::launcher &launcher, const transport::conduit &transport);
+private:
+    std::span<const std::int32_t> node_of_;
+    bool is_one_per_rank_ = false;
+};
 
 /// A group's members by node. Nodes are numbered in the order of their leaders' group ranks.
 struct node_layout {
     std::span<const world_rank> members;      ///< [member]; outlives the layout
-    std::vector<std::uint32_t> node_of;       ///< [member]; empty if there is one node
     std::vector<std::uint32_t> leaders;       ///< [node] member
     std::vector<std::uint32_t> sizes;         ///< [node] number of members
     std::vector<std::uint32_t> local_members; ///< members on the caller's node, ascending
@@ -56,17 +50,29 @@ struct node_layout {
     std::uint32_t own_local_index = 0; ///< of the caller in `local_members`
     bool contiguous = true;            ///< each node's members have consecutive group ranks
 
+    node_layout() = default;
+    node_layout(node_layout &&) = default;
+    node_layout &operator=(node_layout &&) = default;
+
     [[nodiscard]] std::size_t self() const { return local_members[own_local_index]; }
     [[nodiscard]] bool is_leader() const { return own_local_index == 0; }
     [[nodiscard]] std::size_t num_nodes() const { return leaders.size(); }
     [[nodiscard]] std::size_t node(std::size_t member) const {
-        return node_of.empty() ? 0 : node_of[member];
+        return nodes_.empty() ? 0 : static_cast<std::size_t>(nodes_[member]);
     }
     /// Members on a node, ascending. Linear in the group's size unless contiguous.
     [[nodiscard]] std::vector<std::uint32_t> members_of(std::size_t node) const;
     /// [node] the member with `local_index` on that node; every node must have one. Linear in the
     /// group's size unless contiguous or the index is 0.
     [[nodiscard]] std::vector<std::uint32_t> members_with_index(std::size_t local_index) const;
+
+private:
+    friend node_layout make_node_layout(std::span<const world_rank>, std::size_t, const node_map &);
+
+    /// [member] node; empty if there is one node. The table of the node map if the members are its
+    /// first ranks, else own_nodes_.
+    std::span<const std::int32_t> nodes_;
+    std::vector<std::int32_t> own_nodes_;
 };
 
 node_layout make_node_layout(std::span<const world_rank> members, std::size_t self,

@@ -22,6 +22,8 @@ public:
     [[nodiscard]] const sync::round_payload &of(std::size_t member) const {
         return payloads_[member];
     }
+    /// Frees the table.
+    void forget() { std::vector<sync::round_payload>().swap(payloads_); }
 
 private:
     void gather_on_node();

@@ -73,8 +73,8 @@ public:
                 return found->second;
             }
         }
-        if (owner.value() < 0 || owner.value() >= info_.size || is_local(owner)) {
-            return not_published(owner, key); // values of the own node were sent with the fence
+        if (owner.value() < 0 || owner.value() >= info_.size || has_been_delivered(owner)) {
+            return not_published(owner, key);
         }
         return query(owner, key);
     }
@@ -134,11 +134,16 @@ private:
         return rank >= info_.local_ranks.front() && rank <= info_.local_ranks.back();
     }
 
+    /// Whether all values of a rank came with the fences.
+    [[nodiscard]] bool has_been_delivered(world_rank owner) const {
+        return is_local(owner) && is_delivered(owner.value(), info_.local_size);
+    }
+
     static error not_published(world_rank owner, std::string_view key) {
         return {OMPX_ERR_STATE, fmt::format("rank {} has published no '{}'", owner.value(), key)};
     }
 
-    /// Requests a value of another node from diomp-run.
+    /// Requests a value from diomp-run.
     result<std::string> query(world_rank owner, std::string_view key) {
         std::lock_guard const query_guard(
             query_mutex_); // one request at a time, so replies need no id
@@ -193,7 +198,7 @@ private:
             is_fence_done_ = true;
             if (packet.number<std::uint8_t>() != 0) {
                 std::erase_if(values_, [this](const auto &each) {
-                    return !is_local(world_rank(each.first.first));
+                    return !has_been_delivered(world_rank(each.first.first));
                 });
             }
             return {};

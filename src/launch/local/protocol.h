@@ -30,7 +30,7 @@
 namespace diomp::launch::local {
 
 /// Changes whenever a packet changes: the runtime and diomp-run may come from different builds.
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 /// First field of `rank_info`, which distinguishes the socket from another file with its number.
 inline constexpr std::uint64_t protocol_magic = 0x68636e75616c6f69;
 /// Largest packet. Well under the kernel's default socket buffer (208 KiB), which a packet must
@@ -38,6 +38,14 @@ inline constexpr std::uint64_t protocol_magic = 0x68636e75616c6f69;
 inline constexpr std::size_t max_packet_bytes = std::size_t{64} * 1024;
 /// Longest key and value together that put() accepts.
 inline constexpr std::size_t max_entry_bytes = std::size_t{32} * 1024;
+
+/// Up to this number of ranks of a node, fences deliver the values of all of them to all of them,
+/// since most are read. Above it they deliver those of rank 0, and ranks request the others: a
+/// node of thousands of ranks would spend its time on copies of values that no rank reads.
+inline constexpr int max_delivered_ranks = 256;
+[[nodiscard]] constexpr bool is_delivered(int owner, int ranks_of_node) {
+    return owner == 0 || ranks_of_node <= max_delivered_ranks;
+}
 
 /// Environment of a rank. All but the last are for the runtime, which removes them after joining so
 /// that children of the rank do not try to join; DIOMP_RANK stays for users' scripts.
@@ -60,7 +68,8 @@ enum class packet_type : std::uint8_t {
     fence_done = 5, ///< to the rank: invalidate (u8); 1: values of other nodes may have changed
     finalize = 6,   ///< to diomp-run: no fields
     abort = 7,      ///< to diomp-run: code (u32), message
-    get = 8,        ///< to diomp-run: owner (u32), key; the owner is a rank of another node
+    get = 8,        ///< to diomp-run: owner (u32), key; the owner is a rank of another node, or
+                    ///< its values are not delivered (is_delivered)
     value = 9,      ///< to the rank, reply to get: found (u8), value
     // To diomp-run:
     give_up = 10,      ///< abort after a timeout: all ranks are to print their stacks first

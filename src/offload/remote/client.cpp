@@ -138,8 +138,7 @@ status client::build_world(const options &chosen) {
     world_ = made.take();
     // A forked child may map a separate world at the same addresses.
     transport::arena const &memory = world_->arena();
-    ::madvise(memory.slot(world_rank(0)),
-              static_cast<std::size_t>(memory.num_slots()) * memory.slot_bytes(), MADV_DONTFORK);
+    ::madvise(memory.slot(world_rank(0)), memory.span_bytes(), MADV_DONTFORK);
     for (auto const &each : devices_) {
         each->set_up(*world_, observer_, chosen.defers_regions);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/common/network_base.h"
 
+#include "launch/launch.h"
+
 #include <algorithm>
 
 namespace diomp::transport {

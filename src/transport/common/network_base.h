@@ -4,7 +4,6 @@
 // of each lost peer.
 #pragma once
 
-#include "launch/launch.h"
 #include "transport/common/backoff.h"
 #include "transport/common/failure_reporter.h"
 #include "transport/common/idle_waiters.h"
@@ -15,6 +14,10 @@
 #include "transport/common/poller_count.h"
 #include "transport/network.h"
 #include "transport/options.h"
+
+namespace diomp::launch {
+class launcher;
+}
 
 namespace diomp::transport {
 

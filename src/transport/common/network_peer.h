@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/ids.h"
+#include "base/lazy_array.h"
 #include "base/result.h"
 
 #include <atomic>
@@ -99,6 +100,13 @@ template <typename Peer>
 class peer_table {
 public:
     explicit peer_table(std::size_t num_ranks) : by_rank_(num_ranks), made_(num_ranks) {}
+    ~peer_table() {
+        for (std::unique_ptr<Peer> &each : made_.first(num_made_.load())) {
+            each.reset();
+        }
+    }
+    peer_table(const peer_table &) = delete;
+    peer_table &operator=(const peer_table &) = delete;
 
     [[nodiscard]] std::size_t num_ranks() const { return by_rank_.size(); }
     /// nullptr if there was no communication with this rank.
@@ -127,9 +135,9 @@ public:
     }
 
 private:
-    std::vector<std::atomic<Peer *>> by_rank_;
-    std::mutex mutex_;                        ///< held while a peer is created
-    std::vector<std::unique_ptr<Peer>> made_; ///< the first num_made_ are valid; never moves
+    lazy_array<std::atomic<Peer *>> by_rank_;
+    std::mutex mutex_;                       ///< held while a peer is created
+    lazy_array<std::unique_ptr<Peer>> made_; ///< the first num_made_ are valid
     std::atomic<std::size_t> num_made_{0};
 };
 

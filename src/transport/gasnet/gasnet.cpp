@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/gasnet/gasnet.h"
 
+#include "launch/launch.h"
 #include "transport/common/network_base.h"
 #include "transport/gasnet/protocols.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/gaspi/gaspi.h"
 
+#include "launch/launch.h"
 #include "transport/common/network_base.h"
 #include "transport/gaspi/message_receiver.h"
 #include "transport/gaspi/rma_operations.h"

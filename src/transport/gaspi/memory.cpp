@@ -16,7 +16,7 @@ constexpr std::uint64_t anywhere_end = std::uint64_t{1} << 47;
 result<std::unique_ptr<memory>> memory::create(const arena &arena, world_rank self) {
     gaspi_network_t network = GASPI_ETHERNET;
     gaspi_network_type(&network);
-    auto work = work_segment::map(static_cast<std::size_t>(arena.num_slots()), self);
+    auto work = work_segment::map(arena.tables().ranks.size(), self);
     DIOMP_TRY(work);
     std::unique_ptr<memory> made(new memory(arena, self, work.take()));
     made->is_tcp_ = network == GASPI_ETHERNET;

@@ -2,6 +2,7 @@
 #include "transport/shm/shm.h"
 
 #include "base/cpu.h"
+#include "base/lazy_array.h"
 #include "transport/shm/futex.h"
 #include "transport/shm/ring.h"
 
@@ -11,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <vector>
 
 namespace diomp::transport::shm {
 namespace {
@@ -47,11 +47,11 @@ class shm_transport final : public node_transport {
 public:
     shm_transport(const launch::job_info &job, const arena &arena, bool cross_memory_attach)
         : arena_(arena), self_(job.rank), cross_memory_attach_(cross_memory_attach),
-          own_(control_of(job.local)), store_sleepers_(control_of(local_rank{0}).store_sleepers) {
+          own_(control_of(job.local)), store_sleepers_(control_of(local_rank{0}).store_sleepers),
+          peers_(static_cast<std::size_t>(job.size)) {
         caps_ = {"shm", ring::payload_bytes, &store_sleepers_};
-        peers_.resize(static_cast<std::size_t>(job.size));
         for (std::size_t local = 0; local < job.local_ranks.size(); ++local) {
-            peers_[job.local_ranks[local].index()] = local_rank{static_cast<int>(local)};
+            peers_[job.local_ranks[local].index()] = static_cast<std::int32_t>(local) + 1;
         }
         own_.pid.store(::getpid(), std::memory_order_relaxed);
         // Yama's default lets only a parent attach; the peers are siblings.
@@ -72,7 +72,7 @@ public:
 
     bool try_send(world_rank peer, handler_id handler,
                   std::span<const std::byte> payload) override {
-        control &target = control_of(peers_[peer.index()]);
+        control &target = control_of(local_of(peer));
         if (!target.receive_ring.try_push(self_, handler, payload)) {
             return false;
         }
@@ -126,7 +126,7 @@ public:
     }
 
     void wake_for_store(world_rank peer) override {
-        if (local_rank const there = peers_[peer.index()]; there.value() >= 0) {
+        if (local_rank const there = local_of(peer); there.value() >= 0) {
             wake_idle_waiters_of(control_of(there));
         }
     }
@@ -178,7 +178,7 @@ private:
         if (!cross_memory_attach_) {
             return error(OMPX_ERR_UNSUPPORTED, "cross-memory attach is switched off (DIOMP_CMA)");
         }
-        pid_t const pid = control_of(peers_[peer.index()]).pid.load(std::memory_order_relaxed);
+        pid_t const pid = control_of(local_of(peer)).pid.load(std::memory_order_relaxed);
         std::size_t done = 0;
         while (done < nbytes) {
             iovec const here{static_cast<std::byte *>(local) + done, nbytes - done};
@@ -198,12 +198,17 @@ private:
         return {};
     }
 
+    /// -1 for a rank of another node.
+    [[nodiscard]] local_rank local_of(world_rank peer) const {
+        return local_rank{peers_[peer.index()] - 1};
+    }
+
     const arena &arena_;
     world_rank self_;
     bool cross_memory_attach_;
     control &own_;
     std::atomic<std::uint32_t> &store_sleepers_;
-    std::vector<local_rank> peers_; ///< [world rank]
+    lazy_array<std::int32_t> peers_; ///< [world rank] local rank plus one; 0: on another node
     std::atomic_flag receiving_;
 };
 

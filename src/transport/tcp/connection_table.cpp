@@ -12,7 +12,11 @@ namespace diomp::transport::tcp {
 connection_table::connection_table(std::size_t max_connections)
     : connections_(max_connections), is_watched_for_write_(max_connections) {}
 
-connection_table::~connection_table() = default;
+connection_table::~connection_table() {
+    for (std::unique_ptr<connection> &each : connections_.first(num_connections_.load())) {
+        each.reset();
+    }
+}
 
 status connection_table::open() {
     epoll_ = unique_fd(::epoll_create1(EPOLL_CLOEXEC));

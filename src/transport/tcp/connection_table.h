@@ -2,6 +2,7 @@
 // All connections of a rank, and the descriptors that are polled.
 #pragma once
 
+#include "base/lazy_array.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -10,7 +11,6 @@
 #include <memory>
 #include <span>
 #include <sys/epoll.h>
-#include <vector>
 
 namespace diomp::transport::tcp {
 
@@ -65,8 +65,8 @@ private:
     bool set_events(int operation, int descriptor, void *tag, bool for_write = false) const;
 
     unique_fd epoll_;
-    std::vector<std::unique_ptr<connection>> connections_; ///< first num_connections_; never moves
-    std::vector<std::atomic<bool>> is_watched_for_write_;
+    lazy_array<std::unique_ptr<connection>> connections_; ///< first num_connections_
+    lazy_array<std::atomic<bool>> is_watched_for_write_;
     std::atomic<std::size_t> num_connections_{0};
     std::atomic<int> num_alive_{0}; ///< watched connections
     std::atomic<int> num_busy_{0};

@@ -2,6 +2,7 @@
 // Connections to other ranks that are being opened.
 #pragma once
 
+#include "base/lazy_array.h"
 #include "base/secure/opening_connections.h"
 #include "transport/tcp/address.h"
 #include "transport/tcp/credentials.h"
@@ -52,7 +53,7 @@ private:
     const credentials &credentials_;
     address_blob own_address_;
     std::vector<in6_addr> local_addresses_;
-    std::vector<attempts> attempts_; ///< by rank
+    lazy_array<attempts> attempts_; ///< by rank
     std::optional<secure::opening_connections> opening_;
 };
 

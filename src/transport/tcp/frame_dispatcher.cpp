@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/frame_dispatcher.h"
 
+#include "transport/arena.h"
 #include "transport/common/message_queue.h"
 #include "transport/tcp/connection.h"
 
 namespace diomp::transport::tcp {
+
+frame_dispatcher::frame_dispatcher(world_rank own_rank, const arena &arena, arrivals &arrived,
+                                   acceptor &accepting)
+    : own_rank_(own_rank), slot_begin_(reinterpret_cast<std::uint64_t>(arena.slot(own_rank))),
+      slot_bytes_(arena.slot_bytes()), arrived_(arrived), acceptor_(accepting) {}
 
 bool frame_dispatcher::is_in_segment(std::uint64_t address, std::size_t nbytes) const {
     return address >= slot_begin_ && nbytes <= slot_bytes_ &&

@@ -2,14 +2,14 @@
 // Handling of received frames.
 #pragma once
 
-#include "transport/arena.h"
 #include "transport/tcp/acceptor.h"
 #include "transport/tcp/frame_receiver.h"
 #include "transport/tcp/peer.h"
 
 namespace diomp::transport {
+class arena;
 class arrivals;
-}
+} // namespace diomp::transport
 
 namespace diomp::transport::tcp {
 
@@ -20,9 +20,7 @@ class connection;
 class frame_dispatcher final : public frame_handler {
 public:
     frame_dispatcher(world_rank own_rank, const arena &arena, arrivals &arrived,
-                     acceptor &accepting)
-        : own_rank_(own_rank), slot_begin_(reinterpret_cast<std::uint64_t>(arena.slot(own_rank))),
-          slot_bytes_(arena.slot_bytes()), arrived_(arrived), acceptor_(accepting) {}
+                     acceptor &accepting);
 
 private:
     std::byte *find_body_buffer(connection &conn, const frame &head,

@@ -2,6 +2,7 @@
 #include "transport/ucx/ucx.h"
 
 #include "base/log.h"
+#include "launch/launch.h"
 #include "transport/arena.h"
 #include "transport/common/backoff.h"
 #include "transport/common/network_base.h"

@@ -28,8 +28,11 @@ std::vector<launch::local::entry> exchange::take_entries() {
     return std::exchange(new_entries_, {});
 }
 
-std::vector<shared_packet> release_packets(const std::vector<launch::local::entry> &entries,
+std::vector<shared_packet> release_packets(std::vector<launch::local::entry> entries, int ranks,
                                            bool invalidate) {
+    std::erase_if(entries, [ranks](const launch::local::entry &each) {
+        return !launch::local::is_delivered(static_cast<int>(each.owner), ranks);
+    });
     std::vector<shared_packet> release;
     for (std::string &packet : launch::local::encode_entries(entries)) {
         release.push_back(std::make_shared<const std::string>(std::move(packet)));
@@ -38,6 +41,13 @@ std::vector<shared_packet> release_packets(const std::vector<launch::local::entr
     done.number(static_cast<std::uint8_t>(invalidate ? 1 : 0));
     release.push_back(std::make_shared<const std::string>(done.take()));
     return release;
+}
+
+std::vector<shared_packet> value_packet(const std::string *value) {
+    packet_writer packet(launch::local::packet_type::value);
+    packet.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
+    packet.text(value != nullptr ? *value : "");
+    return {std::make_shared<const std::string>(packet.take())};
 }
 
 } // namespace diomp::run

@@ -26,6 +26,7 @@ public:
     /// Returns the values published since the last call and resets the fence. Call when all ranks
     /// are in it.
     std::vector<launch::local::entry> take_entries();
+    [[nodiscard]] int ranks() const { return static_cast<int>(in_fence_.size()); }
 
 private:
     int first_;
@@ -34,9 +35,13 @@ private:
     std::size_t waiting_ = 0;                       ///< ranks in the fence
 };
 
-/// Makes the packets that bring `entries` to a rank and release it from the fence. `invalidate`:
-/// values that the rank has got from other nodes may have changed.
-std::vector<shared_packet> release_packets(const std::vector<launch::local::entry> &entries,
+/// Makes the packets that bring those of the `entries` that are delivered (launch/local/protocol.h)
+/// to the ranks of a node of `ranks`, and release them from the fence. `invalidate`: values that a
+/// rank has requested may have changed.
+std::vector<shared_packet> release_packets(std::vector<launch::local::entry> entries, int ranks,
                                            bool invalidate);
+
+/// The reply to a request; nullptr: there is no such value.
+std::vector<shared_packet> value_packet(const std::string *value);
 
 } // namespace diomp::run

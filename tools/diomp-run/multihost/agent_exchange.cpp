@@ -4,16 +4,6 @@
 #include <memory>
 
 namespace diomp::run {
-namespace {
-
-std::vector<shared_packet> value_packet(const std::string *value) {
-    frame_writer packet(launch::local::packet_type::value);
-    packet.number(static_cast<std::uint8_t>(value != nullptr ? 1 : 0));
-    packet.text(value != nullptr ? *value : "");
-    return {std::make_shared<const std::string>(packet.take())};
-}
-
-} // namespace
 
 // ---- Packets from the ranks
 
@@ -53,7 +43,7 @@ void agent_exchange::on_fence_done(bool invalidate) {
     if (invalidate) {
         cache_.clear();
     }
-    node_.send_to_all(release_packets(deferred_entries_, invalidate));
+    node_.send_to_all(release_packets(std::move(deferred_entries_), values_.ranks(), invalidate));
     deferred_entries_.clear();
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The key-value exchange of a job on this machine: each fence delivers all new values to all ranks.
+// The key-value exchange of a job on this machine: each fence delivers the new values to all ranks,
+// in a large job those of rank 0, and ranks request the others.
 #pragma once
 
 #include "core/exchange.h"
 #include "core/node.h"
+#include "core/value_store.h"
 
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace diomp::run {
@@ -23,19 +26,32 @@ public:
         auto complete = values_.enter_fence(rank);
         DIOMP_TRY(complete);
         if (complete.value()) {
-            node_.send_to_all(release_packets(values_.take_entries(), false));
+            auto entries = values_.take_entries();
+            if (!is_all_delivered()) {
+                store_.stage(entries);
+            }
+            bool const invalidate = store_.commit();
+            node_.send_to_all(release_packets(std::move(entries), values_.ranks(), invalidate));
         }
         return {};
     }
-    /// The fence has delivered all values, so the runtime never sends `get`.
-    status on_get(int /*rank*/, int owner, std::string key) override {
-        return error(OMPX_ERR_SYSTEM,
-                     fmt::format("a request for the value '{}' of rank {}", key, owner));
+    status on_get(int rank, int owner, std::string key) override {
+        if (is_all_delivered()) {
+            return error(OMPX_ERR_SYSTEM,
+                         fmt::format("a request for the value '{}' of rank {}", key, owner));
+        }
+        node_.send(rank, value_packet(store_.find(owner, key)));
+        return {};
     }
 
 private:
+    [[nodiscard]] bool is_all_delivered() const {
+        return values_.ranks() <= launch::local::max_delivered_ranks;
+    }
+
     node &node_;
     exchange values_;
+    value_store store_; ///< unless all values are delivered
 };
 
 } // namespace diomp::run

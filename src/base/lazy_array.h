@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// An array of fixed size for tables with an entry per rank of which few are used: its memory is
+// zero, and a page of it is committed when it is written.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <span>
+#include <sys/mman.h>
+#include <type_traits>
+#include <utility>
+
+namespace diomp {
+
+/// For types whose initial value is all zero bits. The elements never move and are not destroyed:
+/// the owner clears those that own something.
+template <typename T>
+class lazy_array {
+public:
+    lazy_array() = default;
+    explicit lazy_array(std::size_t size) : size_(size) {
+        if (size == 0) {
+            return;
+        }
+        void *const mapped = ::mmap(nullptr, size * sizeof(T), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapped == MAP_FAILED) {
+            throw std::bad_alloc();
+        }
+        data_ = static_cast<T *>(mapped);
+    }
+    lazy_array(lazy_array &&other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    lazy_array &operator=(lazy_array &&other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    ~lazy_array() {
+        if (data_ != nullptr) {
+            ::munmap(static_cast<void *>(data_), size_ * sizeof(T));
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] T &operator[](std::size_t index) { return data_[index]; }
+    [[nodiscard]] const T &operator[](std::size_t index) const { return data_[index]; }
+    [[nodiscard]] T *data() { return data_; }
+    [[nodiscard]] const T *data() const { return data_; }
+    [[nodiscard]] std::span<T> first(std::size_t count) { return {data_, count}; }
+
+private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+} // namespace diomp
