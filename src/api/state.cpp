@@ -4,7 +4,6 @@
 #include "api/internal/error_mode.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
-#include "base/output_file.h"
 #include "base/per_thread.h"
 #include "base/sanitizer.h"
 #include "base/standard_descriptors.h"
@@ -58,9 +57,6 @@ struct process_state {
     runtime::runtime *abandoned = nullptr;   ///< never destroyed: threads are still in it
     std::string identity;                    ///< "rank 1 (hostname)"
     pid_t pid = 0;
-    /// The statistics file exists: a second table of this process (rank, remote devices) is
-    /// appended.
-    std::atomic<bool> has_table{false};
 };
 
 /// Never destroyed: exit handlers use it.
@@ -71,16 +67,6 @@ process_state &state() {
 
 struct last_error_tag {};
 std::string &last_error() { return per_thread<std::string, last_error_tag>::get(); }
-
-void print_statistics(runtime::runtime &running) {
-    auto const cache = running.space().cache_counts();
-    std::string const text = running.stats().table(
-        fmt::format("diomp: statistics of rank {} of {} on {}", running.job().rank.value(),
-                    running.job().size, running.job().host),
-        {{"second-level pointers fetched", cache.fetched},
-         {"second-level pointers found in the cache", cache.hits}});
-    print_table(text, running.values().runtime.stats_file, running.job().rank.value());
-}
 
 void publish(runtime::runtime &running) {
     auto const &job = running.job();
@@ -196,40 +182,6 @@ void block_until_process_ends() noexcept {
     }
 }
 
-void observe(runtime::runtime &running, const char *function, const call_stats &stats,
-             std::chrono::steady_clock::time_point begin, const void *site) {
-    auto const end = std::chrono::steady_clock::now();
-    if (running.stats().enabled()) {
-        running.stats().record(function, stats.path, stats.nbytes, end - begin,
-                               ompx_fortran_site != nullptr ? ompx_fortran_site : site);
-    }
-    if (running.tracer().enabled()) {
-        running.tracer().slice({function, stats.path, stats.nbytes, stats.peer, stats.group}, begin,
-                               end);
-    }
-}
-
-void print_table(const std::string &text, std::string path, int rank) {
-    if (path.empty()) {
-        std::fputs(text.c_str(), stderr);
-        return;
-    }
-    if (auto const at = path.find("%r"); at != std::string::npos) {
-        path.replace(at, 2, std::to_string(rank));
-    }
-    bool const is_first = !state().has_table.exchange(true);
-    auto file = is_first ? output_file::create("statistics", path)
-                         : output_file::append("statistics", path);
-    status written = file ? status() : status(file.take_failure());
-    if (written) {
-        file.value().write(text);
-        written = file.value().close();
-    }
-    if (!written) {
-        log(log_level::warn, "{}", written.failure().message());
-    }
-}
-
 void refresh_fast_view(runtime::runtime &running) {
     bool const plain = !running.observes() && running.values().memory.check == check_level::none &&
                        !has_address_sanitizer();
@@ -289,19 +241,6 @@ status start_runtime() {
 
 namespace {
 
-/// Writes statistics and trace, after the runtime's threads have stopped.
-void report(runtime::runtime &running) {
-    if (running.stats().enabled()) {
-        print_statistics(running);
-    }
-    if (running.tracer().enabled()) {
-        hand_over_remote_trace(running);
-        if (status const written = running.tracer().write(running.job()); !written) {
-            log(log_level::warn, "{}", written.failure().message());
-        }
-    }
-}
-
 /// Destroys the runtime but for the arena, which inline puts may still write. The caller has taken
 /// the runtime from process_state::owned.
 void destroy(runtime::runtime *running) {
@@ -345,7 +284,7 @@ status finish_runtime() {
         reopen();
         return finished;
     }
-    report(*running);
+    report_statistics(*running);
     if (state().owned.exchange(nullptr) == nullptr) {
         block_until_process_ends(); // exit() of another thread has taken it
     }
@@ -419,7 +358,7 @@ void finish_at_exit() {
                            // error
         return;
     }
-    report(*running);
+    report_statistics(*running);
     is_alone = is_alone || !stacks::find_call_elsewhere();
     if (state().owned.exchange(nullptr) == nullptr) {
         return;

@@ -170,6 +170,8 @@ struct call_stats {
 /// Prints a table of statistics to the file `path` (DIOMP_STATS_FILE), or to standard error if it
 /// is empty.
 void print_table(const std::string &text, std::string path, int rank);
+/// Writes statistics and trace, after the runtime's threads have stopped.
+void report_statistics(runtime::runtime &running);
 /// Moves the trace events of the process's remote devices into the rank's trace; in remote.cpp.
 void hand_over_remote_trace(runtime::runtime &running);
 
