@@ -33,10 +33,10 @@ result<opening_connections> opening_connections::create() {
 }
 
 void opening_connections::add(std::uint64_t tag, unique_fd socket, handshake exchange,
-                              clock::duration time_limit) {
+                              clock::duration time_limit, clock::duration handshake_limit) {
     int const descriptor = socket.get();
-    attempts_.insert_or_assign(
-        tag, attempt{std::move(socket), std::move(exchange), clock::now() + time_limit});
+    attempts_.insert_or_assign(tag, attempt{std::move(socket), std::move(exchange),
+                                            clock::now() + time_limit, handshake_limit});
     if (!epoll_update(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLOUT, tag)) {
         end(tag, outcome::unreachable, ::strerrordesc_np(errno));
     }
@@ -79,6 +79,7 @@ bool opening_connections::finish_connecting(std::uint64_t tag, attempt &which) {
         return false;
     }
     which.is_connected = true;
+    which.end += which.handshake_limit;
     epoll_update(epoll_.get(), EPOLL_CTL_MOD, which.socket.get(), EPOLLIN, tag);
     return true;
 }

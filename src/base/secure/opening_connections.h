@@ -48,8 +48,10 @@ public:
     /// epoll or poll; never changes.
     [[nodiscard]] int fd() const { return epoll_.get(); }
     /// Adds a non-blocking socket that is being connected, and the initiator's side of its
-    /// handshake. The caller chooses `tag`, which must not be in use.
-    void add(std::uint64_t tag, unique_fd socket, handshake exchange, clock::duration time_limit);
+    /// handshake. The caller chooses `tag`, which must not be in use. `time_limit`: of the attempt;
+    /// it is extended by `handshake_limit` when the socket is connected.
+    void add(std::uint64_t tag, unique_fd socket, handshake exchange, clock::duration time_limit,
+             clock::duration handshake_limit = {});
     /// Closes the connection, unless the attempt has ended.
     void remove(std::uint64_t tag) { attempts_.erase(tag); }
     /// Continues the attempts; returns those that have ended. Does not block. At most one of them
@@ -63,6 +65,7 @@ private:
         unique_fd socket;
         handshake exchange;
         clock::time_point end;
+        clock::duration handshake_limit;
         bool is_connected = false;
     };
 

@@ -8,8 +8,10 @@
 namespace diomp::transport::tcp {
 namespace {
 
-/// Time limit of a connection attempt to one address.
+/// Time limit of a connection attempt to one address, for the network.
 constexpr std::chrono::seconds connect_timeout{3};
+/// Time in addition for the peer's process, which may share its core with a hundred others.
+constexpr std::chrono::seconds handshake_timeout{10};
 /// Attempts at an address that closes the connection during the handshake: a rank with many
 /// unauthenticated connections closes some to free space.
 constexpr int max_closed_attempts = 20;
@@ -30,21 +32,35 @@ status connector::connect(const peer &target, const std::string &previous_error)
     address_blob const theirs = text.ok() ? decode_address_blob(text.value()) : address_blob{};
     std::vector<in6_addr> const candidates =
         candidate_addresses(theirs, own_address_, local_addresses_);
-    std::size_t &next = attempts_[target.rank().index()].next_address;
-    std::string why = previous_error;
-    while (next < candidates.size()) {
-        in6_addr const &candidate = candidates[next++];
+    attempts &tried = attempts_[target.rank().index()];
+    note_failure(target.rank(), previous_error);
+    while (tried.next_address < candidates.size()) {
+        in6_addr const &candidate = candidates[tried.next_address++];
         auto started = start_connecting(candidate, theirs.port, tuning_);
         if (started.ok()) {
             log(log_level::debug, "tcp: connecting to {} at {}", target.name(), to_text(candidate));
             opening_->add(tag_of(target.rank()), started.take(),
-                          credentials_.initiate(target.rank()), connect_timeout);
+                          credentials_.initiate(target.rank()), connect_timeout, handshake_timeout);
             return {};
         }
-        why = started.failure().message();
+        note_failure(target.rank(),
+                     fmt::format("{}: {}", to_text(candidate), started.failure().message()));
     }
-    return error(OMPX_ERR_PEER, fmt::format("it cannot be reached at any of its {} addresses ({})",
-                                            candidates.size(), why.empty() ? "it has none" : why));
+    auto const found = failures_.find(target.rank());
+    return error(OMPX_ERR_PEER,
+                 fmt::format("it cannot be reached at any of its {} addresses ({})",
+                             candidates.size(),
+                             found == failures_.end() ? "it has none" : found->second));
+}
+
+void connector::note_failure(world_rank target, const std::string &why) {
+    if (why.empty()) {
+        return;
+    }
+    std::string &known = failures_[target];
+    if (known.find(why) == std::string::npos) {
+        known += (known.empty() ? "" : "; ") + why;
+    }
 }
 
 status connector::retry(const peer &target, const attempt_result &failed) {

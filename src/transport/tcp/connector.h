@@ -8,6 +8,7 @@
 #include "transport/tcp/credentials.h"
 #include "transport/tcp/peer.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,12 +49,16 @@ private:
         return static_cast<std::uint32_t>(rank.value());
     }
 
+    /// Adds a reason to those for which the rank was not reached, each once.
+    void note_failure(world_rank target, const std::string &why);
+
     launch::launcher &launcher_;
     const tuning &tuning_;
     const credentials &credentials_;
     address_blob own_address_;
     std::vector<in6_addr> local_addresses_;
     lazy_array<attempts> attempts_; ///< by rank
+    std::map<world_rank, std::string> failures_;
     std::optional<secure::opening_connections> opening_;
 };
 

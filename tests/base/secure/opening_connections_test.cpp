@@ -38,11 +38,12 @@ protected:
         ASSERT_TRUE(made.ok());
         pending_ = std::make_unique<pending_connections>(made.take());
     }
-    void open(std::uint64_t tag, std::chrono::milliseconds limit = 20s) {
+    void open(std::uint64_t tag, std::chrono::milliseconds limit = 20s,
+              std::chrono::milliseconds handshake_limit = 0s) {
         unique_fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         sockaddr_in const address = loopback_address(port_);
         ::connect(socket.get(), reinterpret_cast<const sockaddr *>(&address), sizeof(address));
-        opening_->add(tag, std::move(socket), initiator_of(key_), limit);
+        opening_->add(tag, std::move(socket), initiator_of(key_), limit, handshake_limit);
     }
     /// Lets both ends work until the condition holds; false after 20 s.
     bool work_until(const std::function<bool()> &condition) {
@@ -171,6 +172,30 @@ TEST_F(secure_opening, a_silent_listener_costs_the_time_limit) {
     EXPECT_EQ(opening_->size(), 1);
     opening_->remove(2);
     EXPECT_EQ(opening_->size(), 0);
+}
+
+/// The system has accepted the connection: the peer's process may be slow.
+TEST_F(secure_opening, a_connected_peer_has_more_time) {
+    listen(key_);
+    open(1, 50ms, 20s);
+    auto const end = std::chrono::steady_clock::now() + 300ms;
+    while (std::chrono::steady_clock::now() < end) {
+        pollfd entry{opening_->fd(), POLLIN, 0};
+        ::poll(&entry, 1, 10);
+        ASSERT_TRUE(opening_->advance().empty()); // it proves nothing yet, but the attempt goes on
+    }
+    ASSERT_TRUE(work_until([&] { return ended_.size() == 1 && num_accepted_ == 1; }));
+    EXPECT_EQ(ended_[0].how, outcome::proven) << ended_[0].why;
+}
+
+TEST_F(secure_opening, a_silent_listener_costs_both_limits) {
+    loopback_listener const silent = listen_on_loopback();
+    port_ = silent.port;
+    auto const begin = std::chrono::steady_clock::now();
+    open(1, 50ms, 100ms);
+    ASSERT_TRUE(work_until([&] { return !ended_.empty(); }));
+    EXPECT_EQ(ended_[0].how, outcome::unreachable);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 150ms);
 }
 
 } // namespace
