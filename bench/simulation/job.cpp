@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "job.h"
 
+#include "base/lazy_array.h"
 #include "charged_copies.h"
 
 #include <new>
@@ -71,7 +72,7 @@ job::~job() = default;
 
 void job::add_rank(int number, const group::node_map &nodes) {
     auto const num_ranks = wires_.ports.size();
-    std::vector<std::byte *> direct_bases(num_ranks, nullptr);
+    lazy_array<std::byte *> direct_bases(num_ranks);
     int const first = number / options_.lanes * options_.lanes;
     for (int peer = first; peer < first + options_.lanes; ++peer) {
         auto const index = static_cast<std::size_t>(peer);
