@@ -52,17 +52,16 @@ job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
       slots_(slot_bytes * static_cast<std::size_t>(options.hardware.num_nodes * options.lanes)),
       collectives_(coll::options{}) {
     int const num_ranks = options.hardware.num_nodes * options.lanes;
-    std::vector<std::int32_t> node_of;
     for (int number = 0; number < num_ranks; ++number) {
-        node_of.push_back(number / options.lanes);
+        node_of_.push_back(number / options.lanes);
         wires_.ports.push_back(
-            std::make_unique<port>(hosts[static_cast<std::size_t>(node_of.back())]));
+            std::make_unique<port>(hosts[static_cast<std::size_t>(node_of_.back())]));
     }
     bool const all_take_part = options.lanes > 1; // else node_work.h
     charge_copies({.seconds_per_byte = all_take_part ? 1 / options.hardware.copy_bandwidth : 0,
                    .moves_data = options.moves_data,
                    .slots = {slots_.data(), slots_.nbytes()}});
-    group::node_map const nodes(std::move(node_of));
+    group::node_map const nodes(node_of_);
     for (int number = 0; number < num_ranks; ++number) {
         add_rank(number, nodes);
     }

@@ -86,6 +86,7 @@ private:
 
     job_options options_;
     wires wires_;
+    std::vector<std::int32_t> node_of_; ///< [rank]
     reserved_memory slots_;
     coll::collectives collectives_;
     std::vector<rank> ranks_;
