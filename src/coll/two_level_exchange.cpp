@@ -244,8 +244,10 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
         return 0;
     }
     network_costs const costs;
-    auto const num_chunks = static_cast<double>((call.block_bytes() + chunk - 1) / chunk);
-    auto const num_handled = static_cast<double>((call.num_nodes() + m - 1) / m);
+    std::size_t const chunks = (call.block_bytes() + chunk - 1) / chunk;
+    std::size_t const nodes_handled = (call.num_nodes() + m - 1) / m;
+    auto const num_chunks = static_cast<double>(chunks);
+    auto const num_handled = static_cast<double>(nodes_handled);
     // Each byte is copied into a stage buffer, into a message, back and out; in pairs, into a
     // message.
     double const copy_us =
