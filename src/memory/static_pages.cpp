@@ -153,7 +153,7 @@ void after_fork_in_parent() {
 
 /// The child would otherwise change its parent's variables.
 void after_fork_in_child() {
-    for (moved_run &run : moved().runs) {
+    for (moved_run const &run : moved().runs) {
         auto *const there = reinterpret_cast<void *>(run.pages.base);
         if (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, run.pages.nbytes, there)) {
             log(log_level::error, "a forked child shares the static data of its parent: {}",
