@@ -19,6 +19,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <numeric>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -62,7 +63,7 @@ table_columns columns_of(void *memory, int num_ranks) {
 }
 
 /// The first rank of a node writes the tables before the others have the file.
-status write_tables(launch::launcher &launcher, const arena_options &options, int fd,
+status write_tables(launch::launcher &launcher, const arena_options &options, int num_slots, int fd,
                     std::size_t offset) {
     launch::job_info const &job = launcher.info();
     std::size_t const nbytes = table_bytes(job.size);
@@ -80,6 +81,9 @@ status write_tables(launch::launcher &launcher, const arena_options &options, in
         auto fetched = launch::fetch_placement(launcher);
         if (fetched) {
             fetched.value().fill(to.nodes, to.slot_numbers);
+            if (num_slots == job.size) {
+                std::iota(to.slot_numbers.begin(), to.slot_numbers.end(), 0);
+            }
         } else {
             filled = fetched.take_failure();
         }
@@ -116,7 +120,7 @@ result<unique_fd> make_file(std::size_t nbytes) {
 /// The node's first rank creates the file with the tables at `tables_offset`, the others receive
 /// its descriptor.
 result<unique_fd> share_file(launch::launcher &launcher, const arena_options &options,
-                             std::size_t tables_offset) {
+                             int num_slots, std::size_t tables_offset) {
     auto const &job = launcher.info();
     std::string const name =
         fmt::format("diomp-{}-{}", job.job_id, job.local_ranks.front().value());
@@ -126,7 +130,7 @@ result<unique_fd> share_file(launch::launcher &launcher, const arena_options &op
     }
     auto fd = make_file(tables_offset + table_bytes(job.size));
     DIOMP_TRY(fd);
-    DIOMP_TRY(write_tables(launcher, options, fd.value().get(), tables_offset));
+    DIOMP_TRY(write_tables(launcher, options, num_slots, fd.value().get(), tables_offset));
     if (job.local_size == 1) {
         // Other nodes may still exchange descriptors: all ranks call the same number of fences.
         if (job.size > 1) {
@@ -194,7 +198,7 @@ result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
     made->is_in_core_ = options.is_in_core;
     made->has_redzones_ = shape.has_redzones != 0;
     made->local_ranks_ = job.local_ranks;
-    auto fd = share_file(launcher, options, made->tables_in_file());
+    auto fd = share_file(launcher, options, shape.num_slots, made->tables_in_file());
     DIOMP_TRY(fd);
     made->fd_ = fd.value().release();
     DIOMP_TRY(made->map_control());
@@ -211,6 +215,7 @@ status arena::map_tables() {
         return system_error("mapping the tables of the ranks", errno);
     }
     table_memory_ = memory;
+    keep_out_of_core(memory, nbytes);
     table_columns const from = columns_of(memory, num_ranks_);
     tables_ = {from.ranks, from.nodes, from.slot_numbers};
     return {};

@@ -98,6 +98,26 @@ status publish_placement(launch::launcher &launcher, int &num_slots) {
     return launch::publish_placement(launcher, collected.value());
 }
 
+/// The sizes with so many slots.
+arena_geometry choose_geometry(const arena_options &options, int num_slots) {
+    arena_geometry made{options.base == 0 ? arena::default_base() : options.base,
+                        options.usable_bytes, options.device_bytes, num_slots,
+                        options.has_redzones ? 1 : 0};
+    choose_auto_sizes(made, options);
+    made.usable_bytes = arena_geometry::round_up(made.usable_bytes, arena_geometry::page_bytes);
+    return made;
+}
+
+/// Every rank of the job has a slot of its own where that makes no segment smaller: then an address
+/// alone names a location.
+arena_geometry choose_geometry(const arena_options &options, int num_slots, int num_ranks) {
+    arena_geometry const shared = choose_geometry(options, num_slots);
+    arena_geometry const own = choose_geometry(options, num_ranks);
+    bool const is_as_large =
+        own.usable_bytes == shared.usable_bytes && own.device_bytes == shared.device_bytes;
+    return is_as_large && check_sizes(own).ok() ? own : shared;
+}
+
 } // namespace
 
 std::size_t arena_geometry::device_offset() const { return round_up(usable_bytes, slot_granule); }
@@ -117,18 +137,14 @@ result<arena_geometry> agree_geometry(launch::launcher &launcher, const arena_op
         DIOMP_TRY(publish_placement(launcher, num_slots));
     }
     if (job.rank == world_rank{0}) {
-        arena_geometry mine{options.base == 0 ? arena::default_base() : options.base,
-                            options.usable_bytes, options.device_bytes, num_slots,
-                            options.has_redzones ? 1 : 0};
-        choose_auto_sizes(mine, options);
-        mine.usable_bytes = arena_geometry::round_up(mine.usable_bytes, arena_geometry::page_bytes);
+        arena_geometry const mine = choose_geometry(options, num_slots, job.size);
         if (job.size == 1) {
             DIOMP_TRY(check_sizes(mine));
             return mine;
         }
         DIOMP_TRY(
             launcher.put("window", fmt::format("{} {} {} {} {} {}", library_version(), mine.base,
-                                               mine.usable_bytes, mine.device_bytes, num_slots,
+                                               mine.usable_bytes, mine.device_bytes, mine.num_slots,
                                                mine.has_redzones)));
     }
     DIOMP_TRY(launcher.fence());

@@ -226,10 +226,25 @@ static void misuse(void) {
     CHECK(ompx_addr_info(own, &about) == 0 && about.rank == me);
 }
 
-int main(void) {
+/* Whether the segment of another rank is at the addresses of the own one. */
+static int has_shared_slot(void) {
+    ompx_segment_info_t info;
+    CHECK(ompx_segment_info(&info) == 0);
+    uint64_t const base = (uintptr_t)info.base;
+    uint64_t bases[MAX_RANKS];
+    CHECK(ompx_allgather(bases, &base, sizeof(base), NULL) == 0);
+    int num_equal = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        num_equal += bases[rank] == base;
+    }
+    return num_equal > 1;
+}
+
+int main(int argc, char **argv) {
     me = ompx_rank_num();
     ranks = ompx_num_ranks();
     CHECK(ranks <= MAX_RANKS);
+    CHECK(argc == 1 || (strcmp(argv[1], "shared") == 0 && has_shared_slot()));
     own = ompx_alloc(sizeof(*own), 0, OMPX_MEM_SYMMETRIC);
     CHECK(own != NULL);
     memset(own, 0, sizeof(*own));
