@@ -52,7 +52,12 @@ std::optional<std::vector<int>> numbers_in(std::string_view text, std::string_vi
         }
         found.push_back(number);
         at = parsed.ptr;
-        if (at != end && (separators.find(*at++) == std::string_view::npos || at == end)) {
+        if (at == end) {
+            break;
+        }
+        bool const is_separator = separators.find(*at) != std::string_view::npos;
+        ++at;
+        if (!is_separator || at == end) {
             return std::nullopt;
         }
     }

@@ -59,6 +59,7 @@ statistics::describe_sites(const std::vector<std::pair<key, totals>> &rows) {
         }
     }
     std::vector<stacks::symbols::code_address> wanted;
+    wanted.reserve(addresses.size());
     for (auto const &[site, where] : addresses) {
         wanted.push_back(where);
     }
