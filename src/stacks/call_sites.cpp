@@ -16,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 namespace diomp::stacks {
 namespace {
 
@@ -30,6 +28,7 @@ std::string output_of(std::vector<std::string> words) {
     unique_fd const reading(ends[0]);
     unique_fd writing(ends[1]);
     std::vector<char *> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string &each : words) {
         arguments.push_back(each.data());
     }

@@ -40,6 +40,7 @@ class elsewhere:
 OTHER_LAUNCHER = elsewhere("launch_under_*: needs that launcher, started as its system does")
 BUILDS = elsewhere("builds the tree again; this test installs what has been built")
 SYSTEM = elsewhere("changes the system; scripts/fresh-machine.sh runs it in a new Debian")
+MODULES = elsewhere("the test modulefile loads it, under Lmod or Environment Modules")
 STEP = elsewhere("lines of a batch script, which hosts.batch.* runs")
 EIGHT = r"sum of halos 12"
 
@@ -58,6 +59,8 @@ COMMANDS = {
         "cmake --install build/release": BUILDS,
         "diomp-info --doctor": run(prints="A job can run here"),
         ". /opt/diomp/env.sh": run(then="command -v diomp-run", prints=r"/bin/diomp-run$"),
+        "module use /opt/diomp/share/modulefiles": MODULES,
+        "module load diomp": MODULES,
         "diompcc app.c -o app": run(then="diomp-run -n 4 ./app", prints=EIGHT),
         "cc -fopenmp app.c -o app $(pkg-config --cflags --libs diomp)":
             run(then="diomp-run -n 4 ./app", prints=EIGHT, needs="pkg-config"),
