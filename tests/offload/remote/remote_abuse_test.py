@@ -92,7 +92,7 @@ class remote_abuse_test(remote_case):
         if lender is not None:
             lender.end(how)
             self.assert_gone(session)
-            self.assert_ends_with_error(client, "remote device [01] .*(gone|over|unreachable|fail|service)")
+            self.assert_ends_with_error(client, "remote device [01] .*(gone|over|unreachable|fail|service|closed)")
             return
         client.send_signal(how)
         client.wait(END_LIMIT_S)
@@ -108,7 +108,7 @@ class remote_abuse_test(remote_case):
         client = self.start_client(f"{first.name},{second.name}", [MISUSE, "queued"])
         session = self.session_of(client)
         second.end(signal.SIGKILL)
-        self.assert_ends_with_error(client, "remote device 1 .*(gone|over|unreachable|fail|service)")
+        self.assert_ends_with_error(client, "remote device 1 .*(gone|over|unreachable|fail|service|closed)")
         self.assert_gone(session)
         self.assert_serves(first)
 
