@@ -50,7 +50,7 @@ void warn_if_failed(int device, const status &outcome) {
 device_endpoints::device_endpoints(device_segments &segments, const alloc_directory &directory,
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
-                                   const launch::job_info &job, request_executor executor,
+                                   const launch::job_info &job, const request_executor &executor,
                                    device_call_paths calls_by)
     : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
       locate_handler_(

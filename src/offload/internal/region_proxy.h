@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace diomp::offload {
 
@@ -25,7 +26,7 @@ class request_rings;
 class region_proxy {
 public:
     region_proxy(request_executor executor, messaging::engine &engine, bool replaces_mappings)
-        : executor_(executor), engine_(engine), replaces_mappings_(replaces_mappings) {}
+        : executor_(std::move(executor)), engine_(engine), replaces_mappings_(replaces_mappings) {}
     /// Ends the thread; blocks until it has executed its current request.
     ~region_proxy();
     region_proxy(const region_proxy &) = delete;
