@@ -64,8 +64,11 @@ private:
 class tcp_failure : public testing::Test {
 protected:
     void SetUp() override {
+        // With a slot for each rank: rank 1, which is on another node, publishes nothing.
         arena_ = diomp::transport::arena::create(
-                     launcher_, {0, 1 << 20, diomp::transport::control_bytes_per_rank()})
+                     launcher_, {.usable_bytes = 1 << 20,
+                                 .control_bytes = diomp::transport::control_bytes_per_rank(),
+                                 .one_slot_per_rank = true})
                      .take();
         diomp::transport::conduit_options options;
         options.num_network_peers = 1;
