@@ -10,6 +10,12 @@
 #include <type_traits>
 #include <utility>
 
+extern "C" {
+/// LeakSanitizer does not look for pointers in mapped memory by itself.
+void __lsan_register_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
+void __lsan_unregister_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
+}
+
 namespace diomp {
 
 /// For types whose initial value is all zero bits. The elements never move and are not destroyed:
@@ -28,6 +34,9 @@ public:
             throw std::bad_alloc();
         }
         data_ = static_cast<T *>(mapped);
+        if (&__lsan_register_root_region != nullptr) {
+            __lsan_register_root_region(mapped, size * sizeof(T));
+        }
     }
     lazy_array(lazy_array &&other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -38,6 +47,9 @@ public:
     }
     ~lazy_array() {
         if (data_ != nullptr) {
+            if (&__lsan_unregister_root_region != nullptr) {
+                __lsan_unregister_root_region(data_, size_ * sizeof(T));
+            }
             ::munmap(static_cast<void *>(data_), size_ * sizeof(T));
         }
     }

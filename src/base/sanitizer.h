@@ -53,20 +53,22 @@ constexpr bool has_thread_sanitizer() { return true; }
 inline bool has_thread_sanitizer() { return &__tsan_acquire != nullptr; }
 #endif
 
-/// True also if only the program is compiled for AddressSanitizer.
+/// True if the program is compiled for AddressSanitizer and this library is not. The library's own
+/// copies may pass from one block of a segment to another, which would be reported.
 inline bool has_address_sanitizer() {
-    return &__asan_poison_memory_region != nullptr && &__asan_unpoison_memory_region != nullptr;
+    return !DIOMP_ADDRESS_SANITIZER && &__asan_poison_memory_region != nullptr &&
+           &__asan_unpoison_memory_region != nullptr;
 }
 
 /// Reports, as an access of the program would, if a byte that the library reads for it (a source)
 /// or writes for it (a destination) is not addressable. The library's own copies are not checked.
 inline void asan_check_load(const void *begin, std::size_t nbytes) {
-    if (&__asan_loadN != nullptr && begin != nullptr && nbytes != 0) {
+    if (!DIOMP_ADDRESS_SANITIZER && &__asan_loadN != nullptr && begin != nullptr && nbytes != 0) {
         __asan_loadN(reinterpret_cast<std::uintptr_t>(begin), nbytes);
     }
 }
 inline void asan_check_store(const void *begin, std::size_t nbytes) {
-    if (&__asan_storeN != nullptr && begin != nullptr && nbytes != 0) {
+    if (!DIOMP_ADDRESS_SANITIZER && &__asan_storeN != nullptr && begin != nullptr && nbytes != 0) {
         __asan_storeN(reinterpret_cast<std::uintptr_t>(begin), nbytes);
     }
 }

@@ -183,7 +183,7 @@ private:
 } // namespace
 
 std::optional<page_run> find_static_pages(std::uintptr_t address, std::size_t nbytes) {
-    if (has_address_sanitizer()) {
+    if (DIOMP_ADDRESS_SANITIZER || has_address_sanitizer()) {
         return std::nullopt; // which guards the space between variables, also against copies
     }
     search wanted{address, nbytes, std::nullopt};
