@@ -35,16 +35,17 @@ def sizes_of(collective, ranks):
     return next(sizes for limit, sizes in SIZES[collective].items() if ranks <= limit)
 
 
-def lanes_of(collective, ranks, nbytes):
+def simulates_all(collective, ranks, nbytes):
     max_ranks, max_bytes = ALL_RANKS_MAX[collective]
-    return PER_NODE if ranks <= max_ranks and (collective == "barrier" or nbytes <= max_bytes) else 1
+    return ranks <= max_ranks and (collective == "barrier" or nbytes <= max_bytes)
 
 
 def simulate(build, library, topology, ranks, collective, nbytes, limit_s):
     """The row of the run; None if it does not end in time."""
     command = [os.path.join(build, "bin", "diomp-sim"), "--library", library, "--topology", topology, "--nodes",
-               str(ranks // PER_NODE), "--per-node", str(PER_NODE), "--collectives", collective, "--sizes", str(nbytes),
-               "--lanes", str(lanes_of(collective, ranks, nbytes) if library == "diomp" else 1)]
+               str(ranks // PER_NODE), "--per-node", str(PER_NODE), "--collectives", collective, "--sizes", str(nbytes)]
+    if library == "diomp" and simulates_all(collective, ranks, nbytes):
+        command.append("--all-ranks")
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:

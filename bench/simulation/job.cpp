@@ -48,17 +48,17 @@ std::optional<std::uint64_t> slot_workspace::allocate(std::size_t nbytes,
 
 job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
     : options_(options),
-      wires_{.hardware = options.hardware, .moves_data = options.moves_data, .ports = {}},
-      slots_(slot_bytes * static_cast<std::size_t>(options.hardware.num_nodes * options.lanes)),
+      fabric_{.hardware = options.hardware, .moves_data = options.moves_data, .ports = {}},
+      slots_(slot_bytes *
+             static_cast<std::size_t>(options.hardware.num_nodes * options.simulated_per_node())),
       collectives_(coll::options{}) {
-    int const num_ranks = options.hardware.num_nodes * options.lanes;
+    int const num_ranks = options.hardware.num_nodes * options.simulated_per_node();
     for (int number = 0; number < num_ranks; ++number) {
-        node_of_.push_back(number / options.lanes);
-        wires_.ports.push_back(
+        node_of_.push_back(number / options.simulated_per_node());
+        fabric_.ports.push_back(
             std::make_unique<port>(hosts[static_cast<std::size_t>(node_of_.back())]));
     }
-    bool const all_take_part = options.lanes > 1; // else node_work.h
-    charge_copies({.seconds_per_byte = all_take_part ? 1 / options.hardware.copy_bandwidth : 0,
+    charge_copies({.seconds_per_byte = options.all_ranks ? 1 / options.hardware.copy_bandwidth : 0,
                    .moves_data = options.moves_data,
                    .slots = {slots_.data(), slots_.nbytes()}});
     group::node_map const nodes(node_of_);
@@ -70,17 +70,17 @@ job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
 job::~job() = default;
 
 void job::add_rank(int number, const group::node_map &nodes) {
-    auto const num_ranks = wires_.ports.size();
+    auto const num_ranks = fabric_.ports.size();
     lazy_array<std::byte *> direct_bases(num_ranks);
-    int const first = number / options_.lanes * options_.lanes;
-    for (int peer = first; peer < first + options_.lanes; ++peer) {
+    int const first = number / options_.simulated_per_node() * options_.simulated_per_node();
+    for (int peer = first; peer < first + options_.simulated_per_node(); ++peer) {
         auto const index = static_cast<std::size_t>(peer);
         direct_bases[index] = slots_.data() + index * slot_bytes;
     }
     world_rank const self(number);
     rank made;
-    made.conduit = std::make_unique<transport::conduit>(self, std::make_shared<node>(wires_, self),
-                                                        std::make_shared<network>(wires_, self),
+    made.conduit = std::make_unique<transport::conduit>(self, std::make_shared<node>(fabric_, self),
+                                                        std::make_shared<network>(fabric_, self),
                                                         std::move(direct_bases));
     made.engine = std::make_unique<messaging::engine>(*made.conduit, waits());
     made.space = std::make_unique<slot_workspace>(slot_bytes);

@@ -51,8 +51,10 @@ private:
 
 struct job_options {
     machine hardware;
-    int lanes = 1;           ///< ranks of each node that take part; one stands for all, or all do
+    bool all_ranks = false;  ///< else one rank of each node stands for all of it
     bool moves_data = false; ///< all messages carry their data; else long ones only its size
+
+    [[nodiscard]] int simulated_per_node() const { return all_ranks ? hardware.ranks_per_node : 1; }
 };
 
 class job {
@@ -65,7 +67,7 @@ public:
 
     [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
     [[nodiscard]] const job_options &options() const { return options_; }
-    [[nodiscard]] port &port_of(int rank) { return wires_.of(world_rank(rank)); }
+    [[nodiscard]] port &port_of(int rank) { return fabric_.of(world_rank(rank)); }
     [[nodiscard]] group::group &world_of(int rank) {
         return ranks_[static_cast<std::size_t>(rank)].registry->world();
     }
@@ -85,7 +87,7 @@ private:
     void add_rank(int number, const group::node_map &nodes);
 
     job_options options_;
-    wires wires_;
+    fabric fabric_;
     std::vector<std::int32_t> node_of_; ///< [rank]
     reserved_memory slots_;
     coll::collectives collectives_;

@@ -31,7 +31,7 @@ struct machine {
     [[nodiscard]] int num_ranks() const { return num_nodes * ranks_per_node; }
     /// Until all ranks of a node have seen what one of them has stored, or one has seen what all
     /// others have.
-    [[nodiscard]] double meeting_s() const { return flag_s + (ranks_per_node - 1) * line_s; }
+    [[nodiscard]] double round_s() const { return flag_s + (ranks_per_node - 1) * line_s; }
     /// Time in which a core sends or receives a message.
     [[nodiscard]] double overhead_of(std::size_t nbytes) const {
         return overhead_s + overhead_s_per_byte * static_cast<double>(nbytes);

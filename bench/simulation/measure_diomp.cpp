@@ -35,9 +35,10 @@ struct buffer_sizes {
 };
 
 buffer_sizes sizes_of(const trial &what, const job_options &options, std::size_t num_ranks) {
-    auto const per_lane = static_cast<std::size_t>(options.hardware.ranks_per_node / options.lanes);
+    auto const per_simulated =
+        static_cast<std::size_t>(options.hardware.ranks_per_node / options.simulated_per_node());
     if (what.collective == "allgather") {
-        std::size_t const block = what.nbytes * per_lane;
+        std::size_t const block = what.nbytes * per_simulated;
         return {block, block, block * num_ranks};
     }
     if (what.collective == "alltoall") {
@@ -152,7 +153,7 @@ private:
         }
         coll::request const call = request_of(what, own);
         node_work const work = work_of(ranks_.options().hardware, what.collective, what.nbytes,
-                                       ranks_.options().lanes);
+                                       ranks_.options().all_ranks);
         ranks_.port_of(rank).sent() = {};
         together_->wait();
         begin_ = s4u::Engine::get_clock();

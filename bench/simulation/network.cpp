@@ -14,29 +14,29 @@ constexpr std::size_t max_long_bytes = std::size_t{1} << 20;
 /// Ranks always wake each other, as if all slept.
 std::atomic<std::uint32_t> const sleepers{1};
 
-letter short_letter(port &sender, world_rank self, world_rank peer, transport::handler_id handler,
-                    std::span<const std::byte> payload) {
-    letter made{.source = self, .handler = handler, .payload = {payload.begin(), payload.end()}};
+packet make_packet(port &sender, world_rank self, world_rank peer, transport::handler_id handler,
+                   std::span<const std::byte> payload) {
+    packet made{.source = self, .handler = handler, .payload = {payload.begin(), payload.end()}};
     made.order = sender.next_order(peer);
     return made;
 }
 
-void hand_over(port &target, letter arrived) {
+void deliver_and_notify(port &target, packet arrived) {
     target.deliver(std::move(arrived));
     target.notify();
 }
 
 } // namespace
 
-node::node(wires &shared, world_rank self) : shared_(shared), self_(self), own_(shared.of(self)) {
+node::node(fabric &shared, world_rank self) : shared_(shared), self_(self), own_(shared.of(self)) {
     caps_ = {"sim-node", max_message_bytes, &sleepers};
 }
 
 bool node::try_send(world_rank peer, transport::handler_id handler,
                     std::span<const std::byte> payload) {
     port &target = shared_.of(peer);
-    target.deliver(short_letter(own_, self_, peer, handler, payload));
-    target.notify_after(shared_.hardware.meeting_s());
+    target.deliver(make_packet(own_, self_, peer, handler, payload));
+    target.notify_after(shared_.hardware.round_s());
     return true;
 }
 
@@ -47,7 +47,7 @@ bool node::idle_wait(transport::wait_kind /*what*/, std::uint32_t /*seen*/,
     if (ready()) {
         return true;
     }
-    if (!own_.has_letters()) {
+    if (!own_.has_packets()) {
         own_.wait();
     }
     return false;
@@ -55,7 +55,7 @@ bool node::idle_wait(transport::wait_kind /*what*/, std::uint32_t /*seen*/,
 
 void node::wake_for_store(world_rank peer) {
     if (peer != self_) {
-        shared_.of(peer).notify_after(shared_.hardware.meeting_s());
+        shared_.of(peer).notify_after(shared_.hardware.round_s());
     }
 }
 
@@ -67,7 +67,7 @@ status node::read_private(world_rank, std::uint64_t, void *, std::size_t) {
     return error(OMPX_ERR_UNSUPPORTED, "the simulation has no private memory of other ranks");
 }
 
-network::network(wires &shared, world_rank self)
+network::network(fabric &shared, world_rank self)
     : shared_(shared), self_(self), own_(shared.of(self)) {
     caps_.name = "sim";
     caps_.max_message_bytes = max_message_bytes;
@@ -84,10 +84,9 @@ void network::start(world_rank peer, std::size_t nbytes, std::function<void()> a
 bool network::try_send(world_rank peer, transport::handler_id handler,
                        std::span<const std::byte> payload) {
     port &target = shared_.of(peer);
-    start(peer, payload.size(),
-          [&target, sent = short_letter(own_, self_, peer, handler, payload)] {
-              hand_over(target, sent);
-          });
+    start(peer, payload.size(), [&target, sent = make_packet(own_, self_, peer, handler, payload)] {
+        deliver_and_notify(target, sent);
+    });
     return true;
 }
 
@@ -97,7 +96,7 @@ result<bool> network::send_long(world_rank peer, transport::handler_id handler,
     if (data.size() > max_long_bytes) {
         return false;
     }
-    letter sent{.source = self_,
+    packet sent{.source = self_,
                 .handler = handler,
                 .payload = {payload.begin(), payload.end()},
                 .is_long = true,
@@ -109,7 +108,7 @@ result<bool> network::send_long(world_rank peer, transport::handler_id handler,
     std::size_t const nbytes = sent.nbytes();
     start(peer, nbytes,
           [&sender = own_, &target = shared_.of(peer), sent = std::move(sent), &source_free] {
-              hand_over(target, sent);
+              deliver_and_notify(target, sent);
               source_free.end();
               sender.notify();
           });
@@ -146,13 +145,13 @@ void network::set_am_long_handler(const transport::am_long_handler &handle,
 }
 
 int network::poll(transport::message_handler handle) {
-    if (!own_.has_letters()) {
+    if (!own_.has_packets()) {
         own_.wait();
-        if (!own_.has_letters()) {
+        if (!own_.has_packets()) {
             return 0;
         }
     }
-    letter const first = own_.next();
+    packet const first = own_.next();
     spend(shared_.hardware.overhead_of(first.nbytes()));
     if (first.is_long) {
         handle_long(first);
@@ -162,7 +161,7 @@ int network::poll(transport::message_handler handle) {
     return 1;
 }
 
-void network::handle_long(const letter &arrived) {
+void network::handle_long(const packet &arrived) {
     transport::message incoming{arrived.source, arrived.handler, arrived.payload, {}};
     std::byte *const found = find_buffer_ ? find_buffer_(incoming, arrived.long_bytes) : nullptr;
     std::vector<std::byte> elsewhere;
@@ -178,7 +177,7 @@ void network::handle_long(const letter &arrived) {
 }
 
 bool network::idle_wait(std::chrono::microseconds /*limit*/, function_ref<bool()> is_over) {
-    if (!is_over() && !own_.has_letters()) {
+    if (!is_over() && !own_.has_packets()) {
         own_.wait();
     }
     return true;

@@ -15,7 +15,7 @@
 namespace diomp::simulation {
 
 /// What the ranks of a simulated job share.
-struct wires {
+struct fabric {
     machine hardware;
     bool moves_data = false; ///< long messages carry their data; else only its size
     std::vector<std::unique_ptr<port>> ports; ///< [world rank]
@@ -26,13 +26,13 @@ struct wires {
 /// Ranks of the own node. They wake each other after stores; messages take as long as a store.
 class node final : public transport::node_transport {
 public:
-    node(wires &shared, world_rank self);
+    node(fabric &shared, world_rank self);
 
     bool try_send(world_rank peer, transport::handler_id handler,
                   std::span<const std::byte> payload) override;
     /// The network's poll delivers what comes from the node too.
     int poll(transport::message_handler /*handle*/) override { return 0; }
-    [[nodiscard]] bool has_messages() const override { return own_.has_letters(); }
+    [[nodiscard]] bool has_messages() const override { return own_.has_packets(); }
 
     [[nodiscard]] std::uint32_t activity() const override { return 0; }
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override;
@@ -50,7 +50,7 @@ public:
                         std::size_t nbytes) override;
 
 private:
-    wires &shared_;
+    fabric &shared_;
     world_rank self_;
     port &own_;
 };
@@ -59,7 +59,7 @@ private:
 /// no collective needs.
 class network final : public transport::network {
 public:
-    network(wires &shared, world_rank self);
+    network(fabric &shared, world_rank self);
 
     status put(world_rank peer, std::uint64_t remote_address, const void *source,
                std::size_t nbytes, transport::completion &source_free) override;
@@ -72,7 +72,7 @@ public:
     bool try_send(world_rank peer, transport::handler_id handler,
                   std::span<const std::byte> payload) override;
     int poll(transport::message_handler handle) override;
-    [[nodiscard]] bool has_messages() const override { return own_.has_letters(); }
+    [[nodiscard]] bool has_messages() const override { return own_.has_packets(); }
 
     result<bool> send_long(world_rank peer, transport::handler_id handler,
                            std::span<const std::byte> payload, std::span<const std::byte> data,
@@ -99,9 +99,9 @@ public:
 private:
     /// Counts and charges a message, and starts it.
     void start(world_rank peer, std::size_t nbytes, std::function<void()> arrived);
-    void handle_long(const letter &arrived);
+    void handle_long(const packet &arrived);
 
-    wires &shared_;
+    fabric &shared_;
     world_rank self_;
     port &own_;
     transport::am_long_handler handle_long_;

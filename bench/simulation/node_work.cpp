@@ -35,19 +35,19 @@ copied copies_of(const std::string &collective, double nbytes, double num_local,
 } // namespace
 
 node_work work_of(const machine &hardware, const std::string &collective, std::size_t nbytes,
-                  int lanes) {
+                  bool all_ranks) {
     int const num_local = hardware.ranks_per_node;
     if (num_local == 1) {
         return {};
     }
-    if (lanes > 1 && collective != "alltoall") {
+    if (all_ranks && collective != "alltoall") {
         return {};
     }
     copied const moved = copies_of(collective, static_cast<double>(nbytes), num_local,
                                    static_cast<double>(hardware.num_ranks()));
-    double const meet_s = lanes > 1 ? 0 : hardware.meeting_s();
-    return {meet_s + moved.before / hardware.copy_bandwidth,
-            meet_s + moved.after / hardware.copy_bandwidth};
+    double const barrier_s = all_ranks ? 0 : hardware.round_s();
+    return {barrier_s + moved.before / hardware.copy_bandwidth,
+            barrier_s + moved.after / hardware.copy_bandwidth};
 }
 
 } // namespace diomp::simulation

@@ -21,10 +21,10 @@ struct node_work {
     double after_s = 0;
 };
 
-/// `nbytes`: per call (bcast, allreduce) or per block (allgather). `lanes`: ranks of each node that
-/// are simulated one by one; with all of them the library's own copies are charged
+/// `nbytes`: per call (bcast, allreduce) or per block (allgather). `all_ranks`: those of
+/// each node are simulated one by one; the library's own copies are charged then
 /// (charged_copies.h), except those of an alltoall, which are too small for that.
 node_work work_of(const machine &hardware, const std::string &collective, std::size_t nbytes,
-                  int lanes);
+                  bool all_ranks);
 
 } // namespace diomp::simulation

@@ -14,23 +14,23 @@ namespace s4u = simgrid::s4u;
 
 port::port(s4u::Host *host) : host_(host), arrivals_(s4u::Semaphore::create(0)) {}
 
-void port::deliver(letter arrived) {
+void port::deliver(packet arrived) {
     if (arrived.is_long) {
-        letters_.push_back(std::move(arrived));
+        packets_.push_back(std::move(arrived));
         return;
     }
     stream &from = streams_[arrived.source.value()];
     from.early.emplace(arrived.order, std::move(arrived));
     for (auto first = from.early.begin(); first != from.early.end() && first->first == from.next;
          ++from.next) {
-        letters_.push_back(std::move(first->second));
+        packets_.push_back(std::move(first->second));
         first = from.early.erase(first);
     }
 }
 
-letter port::next() {
-    letter first = std::move(letters_.front());
-    letters_.pop_front();
+packet port::next() {
+    packet first = std::move(packets_.front());
+    packets_.pop_front();
     return first;
 }
 

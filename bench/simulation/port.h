@@ -24,7 +24,7 @@
 namespace diomp::simulation {
 
 /// A message of the library in transit.
-struct letter {
+struct packet {
     world_rank source;
     transport::handler_id handler = 0;
     std::vector<std::byte> payload{};
@@ -48,11 +48,11 @@ public:
 
     [[nodiscard]] simgrid::s4u::Host *host() const { return host_; }
     [[nodiscard]] traffic &sent() { return sent_; }
-    /// Puts a letter where next() finds it: those that are not long in the order in which they were
+    /// Puts a packet where next() finds it: those that are not long in the order in which they were
     /// sent.
-    void deliver(letter arrived);
-    [[nodiscard]] bool has_letters() const { return !letters_.empty(); }
-    letter next();
+    void deliver(packet arrived);
+    [[nodiscard]] bool has_packets() const { return !packets_.empty(); }
+    packet next();
     /// Ends the rank's wait(), now or at its next call. Any actor, and SimGrid's own context.
     void notify();
     /// notify() after `seconds`; once if several ask for it meanwhile.
@@ -64,14 +64,14 @@ public:
 private:
     struct stream {
         std::uint64_t next = 0;
-        std::map<std::uint64_t, letter> early;
+        std::map<std::uint64_t, packet> early;
     };
 
     simgrid::s4u::Host *host_;
     simgrid::s4u::SemaphorePtr arrivals_;
     bool is_notified_ = false;
     bool has_timer_ = false;
-    std::deque<letter> letters_;
+    std::deque<packet> packets_;
     std::unordered_map<int, stream> streams_;       ///< by source
     std::unordered_map<int, std::uint64_t> orders_; ///< by destination
     traffic sent_;

@@ -31,7 +31,7 @@ struct arguments {
     std::string library = "diomp";
     std::vector<std::string> collectives{"barrier", "bcast", "allreduce"};
     std::vector<std::size_t> sizes{8};
-    int lanes = 1;
+    bool all_ranks = false;
     int repeats = 1;
     bool verifies = false;
     bool prints_platform = false;
@@ -81,9 +81,8 @@ void add_options(CLI::App &app, arguments &into) {
     app.add_option("--sizes", into.sizes, "bytes, multiples of 8, such as 8,64KiB")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false));
-    app.add_option("--lanes", into.lanes,
-                   "ranks of a node that are simulated: 1 stands for all, or all")
-        ->check(CLI::Range(1, 1024));
+    app.add_flag("--all-ranks", into.all_ranks,
+                 "simulate each rank of a node; else one stands for all");
     app.add_option("--repeat", into.repeats, "timed calls; the last one counts")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--verify", into.verifies, "move the data and compare the results");
@@ -107,12 +106,9 @@ std::vector<trial> trials_of(const arguments &from) {
 void check(const arguments &given) {
     bool const has_alltoall =
         std::ranges::find(given.collectives, "alltoall") != given.collectives.end();
-    if (given.lanes != 1 && given.lanes != given.hardware.ranks_per_node) {
-        throw std::runtime_error("--lanes is 1 or the number of ranks per node");
-    }
-    if (given.library == "diomp" && has_alltoall && given.lanes != given.hardware.ranks_per_node) {
-        throw std::runtime_error(
-            "all ranks send in an alltoall: pass --lanes with --per-node's number");
+    if (given.library == "diomp" && has_alltoall && given.hardware.ranks_per_node > 1 &&
+        !given.all_ranks) {
+        throw std::runtime_error("all ranks send in an alltoall: pass --all-ranks");
     }
     if (given.library != "diomp" && given.sizes.size() > 1) {
         throw std::runtime_error("SMPI's algorithms are chosen for one size: pass one to --sizes");
@@ -207,7 +203,9 @@ void run(const arguments &given, s4u::Engine &engine) {
         SMPI_finalize();
         return;
     }
-    job ranks({.hardware = given.hardware, .lanes = given.lanes, .moves_data = given.verifies},
+    job ranks({.hardware = given.hardware,
+               .all_ranks = given.all_ranks && given.hardware.ranks_per_node > 1,
+               .moves_data = given.verifies},
               hosts);
     measure_diomp(ranks, trials_of(given), given.repeats, given.verifies, print);
 }

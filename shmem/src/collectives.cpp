@@ -40,8 +40,8 @@ int fcollect(ompx_group_t group, void *dest, const void *source, std::size_t nby
     return ompx_allgather(dest, source, nbytes, group);
 }
 
-/// What a PE tells the others of its block: the size, and the block itself if it is short. As long
-/// as what a barrier carries.
+/// The size of a PE's block, and the block itself if it is short: as many bytes as a barrier
+/// carries.
 struct block_note {
     std::size_t nbytes = 0;
     std::byte bytes[32]{};

@@ -10,23 +10,6 @@
 #include "transport/conduit.h"
 
 using namespace diomp;
-using api::g_fast;
-
-void api::refresh_moved_data(runtime::runtime &running) {
-    auto const moved = running.space().counterparts().longest_moved();
-    if (!moved) {
-        g_fast.moved_extent.store(0, std::memory_order_relaxed);
-        return;
-    }
-    std::uintptr_t const distance = g_fast.own_base + moved->offset - moved->base;
-    if (g_fast.moved_base == 0) {
-        g_fast.moved_base = moved->base;
-        g_fast.moved_distance = distance;
-    }
-    // Threads may be reading the two, so a range elsewhere takes the slow path.
-    bool const is_known = g_fast.moved_base == moved->base && g_fast.moved_distance == distance;
-    g_fast.moved_extent.store(is_known ? moved->nbytes : 0, std::memory_order_release);
-}
 
 extern "C" {
 
@@ -75,6 +58,7 @@ int ompx_register_symmetric(void *ptr, size_t nbytes) noexcept {
             stats.nbytes = nbytes;
             DIOMP_TRY(running.allocator().register_symmetric(ptr, nbytes));
             api::refresh_fast_view(running);
+            api::refresh_moved_data(running);
             return {};
         });
 }
@@ -84,7 +68,7 @@ int ompx_unregister_symmetric(void *ptr) noexcept {
         "ompx_unregister_symmetric", DIOMP_SITE, [&] { return fmt::format("ptr={}", ptr); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(running.allocator().unregister_symmetric(ptr));
-            api::refresh_fast_view(running);
+            api::refresh_moved_data(running);
             return {};
         });
 }

@@ -5,7 +5,6 @@
 #include "base/biased_mutex.h"
 #include "base/log.h"
 #include "base/per_thread.h"
-#include "base/sanitizer.h"
 #include "base/standard_descriptors.h"
 #include "diomp/binding.hpp"
 #include "diomp/process.h"
@@ -34,7 +33,6 @@
 
 namespace diomp::api {
 
-fast_view g_fast;
 std::atomic<runtime::runtime *> g_runtime{nullptr};
 job_numbers g_job;
 
@@ -70,26 +68,8 @@ std::string &last_error() { return per_thread<std::string, last_error_tag>::get(
 
 void publish(runtime::runtime &running) {
     auto const &job = running.job();
-    std::byte *const own = running.connection().transport().direct_base(job.rank);
-    for (std::size_t entry = 0; entry < fast_view::num_entries; ++entry) {
-        g_fast.rank[entry] =
-            ~static_cast<std::int32_t>(entry); // a number that does not map to this entry
-    }
-    for (std::size_t local = job.local_ranks.size(); local-- > 0;) {
-        world_rank const rank = job.local_ranks[local];
-        std::byte *const slot = running.connection().transport().direct_base(rank);
-        if (slot != nullptr) {
-            g_fast.distance[fast_view::entry_of(rank.value())] = slot - own;
-            g_fast.rank[fast_view::entry_of(rank.value())] = rank.value();
-        }
-    }
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
-    g_fast.own_base = reinterpret_cast<std::uintptr_t>(running.segment().base());
-    auto &transport = running.connection().transport();
-    g_fast.store_sleepers =
-        transport.atomics() == nullptr ? &transport.waits().store_sleepers() : nullptr;
-    g_fast.stream_threshold = running.transfers().stream_threshold();
-    refresh_fast_view(running);
+    fill_fast_view(running);
     publish_devices(running);
     state().owned.store(&running, std::memory_order_release);
     g_runtime.store(&running, std::memory_order_release);
@@ -97,9 +77,7 @@ void publish(runtime::runtime &running) {
 
 /// Hides the runtime from new calls; effective once stacks::wait_for_visibility() has returned.
 void close_to_calls() {
-    g_fast.extent.store(0, std::memory_order_relaxed);
-    g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
-    g_fast.is_plain.store(false, std::memory_order_relaxed);
+    close_fast_view();
     invalidate_translations();
     g_runtime.store(nullptr, std::memory_order_release);
 }
@@ -180,17 +158,6 @@ void block_until_process_ends() noexcept {
         ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr,
                   0); // a direct system call is not a cancellation point
     }
-}
-
-void refresh_fast_view(runtime::runtime &running) {
-    bool const plain = !running.observes() && running.values().memory.check == check_level::none &&
-                       !has_address_sanitizer();
-    g_fast.is_plain.store(plain, std::memory_order_relaxed);
-    g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,
-                        std::memory_order_relaxed);
-    g_fast.fence_orders_only.store(plain && running.transfers().all_direct(),
-                                   std::memory_order_relaxed);
-    refresh_moved_data(running);
 }
 
 status start_runtime() {

@@ -81,7 +81,45 @@ status exchange_in_rounds(two_level_call &call, const node_ranges &ranges) {
         }
         DIOMP_TRY(front.wait_all_received());
         DIOMP_TRY(back.wait_all_received());
-        DIOMP_TRY(back.finish());
+        DIOMP_TRY(back.finish()); // of the channel, and so of both
+    }
+    return {};
+}
+
+/// J. Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing
+/// systems, IEEE TPDS 8 (1997), radix 2. Block i of `blocks` is the one for the member i after the
+/// caller; in round k those with bit k go to the member 2^k after it.
+status forward_blocks(two_level_call &call, range chunk, std::byte *blocks, std::byte *out,
+                      std::byte *in) {
+    std::size_t const n = call.num_members;
+    std::size_t const block = call.block_bytes();
+    for (std::size_t i = 0; i < n; ++i) {
+        std::memcpy(blocks + i * chunk.count,
+                    call.src() + (call.self + i) % n * block + chunk.begin, chunk.count);
+    }
+    for (std::size_t distance = 1; distance < n; distance *= 2) {
+        auto const each_moved = [&](auto &&visit) {
+            std::size_t moved = 0;
+            for (std::size_t i = distance; i < n; ++i) {
+                if ((i & distance) != 0) {
+                    visit(blocks + i * chunk.count, moved++ * chunk.count);
+                }
+            }
+            return moved * chunk.count;
+        };
+        std::size_t const nbytes = each_moved([&](const std::byte *from, std::size_t at) {
+            std::memcpy(out + at, from, chunk.count);
+        });
+        message_stream messages(call);
+        messages.post_recv((call.self + n - distance) % n, {in, nbytes});
+        DIOMP_TRY(messages.send((call.self + distance) % n, {out, nbytes}));
+        DIOMP_TRY(messages.wait_all_received());
+        DIOMP_TRY(messages.finish());
+        each_moved([&](std::byte *to, std::size_t at) { std::memcpy(to, in + at, chunk.count); });
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+        std::memcpy(call.dst() + (call.self + n - i) % n * block + chunk.begin,
+                    blocks + i * chunk.count, chunk.count);
     }
     return {};
 }
@@ -262,6 +300,25 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
 
 status two_level_grouped_alltoall(two_level_call &call, std::size_t chunk_bytes) {
     return grouped_alltoall(call, chunk_bytes).run();
+}
+
+bool forwards_blocks(const two_level_call &call) {
+    constexpr std::size_t min_members = 16;
+    constexpr std::size_t max_block_bytes = 256;
+    return call.num_members >= min_members && call.num_nodes() == call.num_members &&
+           call.block_bytes() <= max_block_bytes;
+}
+
+status two_level_forwarded_alltoall(two_level_call &call) {
+    std::size_t const n = call.num_members;
+    chunking const chunks = chunk_blocks(call, 2 * n);
+    std::byte *const blocks = call.internode.channel().scratch(2 * n * chunks.chunk);
+    std::byte *const out = blocks + n * chunks.chunk;
+    std::byte *const in = out + n / 2 * chunks.chunk;
+    for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
+        DIOMP_TRY(forward_blocks(call, chunks[i], blocks, out, in));
+    }
+    return {};
 }
 
 } // namespace diomp::coll

@@ -337,70 +337,11 @@ status two_level_allgather(two_level_call &call) {
     return {};
 }
 
-/// Small blocks between many nodes of one member each: members forward the blocks of others, so
-/// that each has log2 n partners and messages instead of n - 1.
-static bool forwards_blocks(const two_level_call &call) {
-    constexpr std::size_t min_members = 16;
-    constexpr std::size_t max_block_bytes = 256;
-    return call.num_members >= min_members && call.num_nodes() == call.num_members &&
-           call.block_bytes() <= max_block_bytes;
-}
-
-/// J. Bruck et al., Efficient algorithms for all-to-all communications in multiport message-passing
-/// systems, IEEE TPDS 8 (1997), radix 2. Block i of `blocks` is the one for the member i after the
-/// caller; in round k those with bit k go to the member 2^k after it.
-static status forward_blocks(two_level_call &call, range chunk, std::byte *blocks, std::byte *out,
-                             std::byte *in) {
-    std::size_t const n = call.num_members;
-    std::size_t const block = call.block_bytes();
-    for (std::size_t i = 0; i < n; ++i) {
-        std::memcpy(blocks + i * chunk.count,
-                    call.src() + (call.self + i) % n * block + chunk.begin, chunk.count);
-    }
-    for (std::size_t distance = 1; distance < n; distance *= 2) {
-        auto const each_moved = [&](auto &&visit) {
-            std::size_t moved = 0;
-            for (std::size_t i = distance; i < n; ++i) {
-                if ((i & distance) != 0) {
-                    visit(blocks + i * chunk.count, moved++ * chunk.count);
-                }
-            }
-            return moved * chunk.count;
-        };
-        std::size_t const nbytes = each_moved([&](const std::byte *from, std::size_t at) {
-            std::memcpy(out + at, from, chunk.count);
-        });
-        message_stream messages(call);
-        messages.post_recv((call.self + n - distance) % n, {in, nbytes});
-        DIOMP_TRY(messages.send((call.self + distance) % n, {out, nbytes}));
-        DIOMP_TRY(messages.wait_all_received());
-        DIOMP_TRY(messages.finish());
-        each_moved([&](std::byte *to, std::size_t at) { std::memcpy(to, in + at, chunk.count); });
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-        std::memcpy(call.dst() + (call.self + n - i) % n * block + chunk.begin,
-                    blocks + i * chunk.count, chunk.count);
-    }
-    return {};
-}
-
-static status alltoall_by_forwarding(two_level_call &call) {
-    std::size_t const n = call.num_members;
-    chunking const chunks = chunk_blocks(call, 2 * n);
-    std::byte *const blocks = call.internode.channel().scratch(2 * n * chunks.chunk);
-    std::byte *const out = blocks + n * chunks.chunk;
-    std::byte *const in = out + n / 2 * chunks.chunk;
-    for (std::size_t i = 0; i < chunks.num_chunks(); ++i) {
-        DIOMP_TRY(forward_blocks(call, chunks[i], blocks, out, in));
-    }
-    return {};
-}
-
 // Between nodes every member sends each other member its chunk; within a node an intra-node call
 // does.
 status two_level_alltoall(two_level_call &call) {
     if (forwards_blocks(call)) {
-        return alltoall_by_forwarding(call);
+        return two_level_forwarded_alltoall(call);
     }
     std::size_t const stage_bytes = call.internode.has_large_stage_buffers().value_or(false)
                                         ? group::arrival_protocol::max_data_with_state_bytes

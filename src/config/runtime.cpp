@@ -27,9 +27,8 @@ std::span<const setting_row> runtime_rows() {
          "Level of the runtime's messages on standard error, also by component: "
          "tcp:debug,coll:info. Components are the modules and folders of the source, as "
          "transport, tcp, ucx, messaging, group, coll, device_coll, offload, remote, launch. With "
-         "time, "
-         "as in debug,time, a message begins with the time (UTC, microseconds). In jobs of several "
-         "ranks [rank@host] follows.",
+         "time, as in debug,time, a message begins with the time (UTC, microseconds). In jobs of "
+         "several ranks [rank@host] follows.",
          value<component_levels>([](auto &s) -> auto & { return s.runtime.log; })},
         {"DIOMP_STATS", "off|summary|callsites", "off",
          "Table of transfers, bytes and waiting times at exit; callsites: also by call site in "

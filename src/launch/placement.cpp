@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/placement.h"
 
+#include "base/version.h"
 #include "launch/launch.h"
 
 #include <fmt/core.h>
@@ -39,7 +40,7 @@ std::string list_text(std::span<const world_rank> ranks) {
     return text;
 }
 
-/// Numbers up to `last`, separated by one of `separators`; nullopt if there are others.
+/// Numbers with one of `separators` between them; nullopt if the text has anything else.
 std::optional<std::vector<int>> numbers_in(std::string_view text, std::string_view separators) {
     std::vector<int> found;
     const char *at = text.data();
@@ -214,12 +215,7 @@ result<placement> collect_placement(launcher &launcher, std::string_view version
         std::string_view const whole = text.value();
         std::string_view const theirs = whole.substr(0, whole.find(' '));
         if (theirs != version) {
-            return error(OMPX_ERR_UNSUPPORTED,
-                         fmt::format("rank {} has loaded version {} of libdiomp, and rank 0 "
-                                     "version {}",
-                                     rank, theirs, version),
-                         "start all ranks with the same library: compare LD_LIBRARY_PATH of the "
-                         "ranks, and what diomp-info prints on their hosts");
+            return version_mismatch(fmt::format("rank {}", rank), theirs, version);
         }
         auto ranks = ranks_in(whole.substr(std::min(whole.size(), theirs.size() + 1)), num_ranks);
         if (!ranks || ranks->front() != rank) {

@@ -55,9 +55,6 @@ counterpart_table::find_in_ranges(world_rank peer, std::uint64_t address) const 
         return std::nullopt;
     }
     std::uint64_t const inside = address - found->first;
-    if (inside > found->second.nbytes) {
-        return std::nullopt;
-    }
     range const &known = found->second;
     return counterpart{known.bases[peer.index()] + inside, known.nbytes - inside,
                        known.offset ? std::optional(*known.offset + inside) : std::nullopt};

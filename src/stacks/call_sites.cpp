@@ -1,61 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "stacks/call_sites.h"
 
-#include "base/unique_fd.h"
+#include "base/run_program.h"
 #include "stacks/internal/unwind.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fcntl.h>
-#include <spawn.h>
 #include <sstream>
 #include <string_view>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace diomp::stacks {
 namespace {
-
-/// Runs a program, found by PATH, and returns its standard output; "" if it cannot be run.
-std::string output_of(std::vector<std::string> words) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-        return "";
-    }
-    unique_fd const reading(ends[0]);
-    unique_fd writing(ends[1]);
-    std::vector<char *> arguments;
-    arguments.reserve(words.size() + 1);
-    for (std::string &each : words) {
-        arguments.push_back(each.data());
-    }
-    arguments.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, writing.get(), STDOUT_FILENO);
-    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t child = 0;
-    int const failure =
-        ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-    ::posix_spawn_file_actions_destroy(&actions);
-    writing.reset();
-    std::string text;
-    std::array<char, 4096> part; // NOLINT(*-member-init): filled by read
-    while (failure == 0) {
-        ssize_t const size = ::read(reading.get(), part.data(), part.size());
-        if (size > 0) {
-            text.append(part.data(), static_cast<std::size_t>(size));
-        } else if (size == 0 || errno != EINTR) {
-            break;
-        }
-    }
-    while (failure == 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return text;
-}
 
 /// Whether a source file belongs to the C++ interface.
 bool is_interface_file(std::string_view file) {
@@ -126,14 +83,17 @@ void source_lines::read(const std::string &path, const std::vector<std::uint64_t
                          "-e", path});
     }
     tools.push_back({"addr2line", "-a", "-i", "-e", path});
-    std::string text;
+    program_result done;
     for (std::vector<std::string> &words : tools) {
         for (std::uint64_t const offset : offsets) {
             words.push_back(fmt::format("{:#x}", offset));
         }
-        text = text.empty() ? output_of(std::move(words)) : text;
+        done = run_program(std::move(words), errors_to::null);
+        if (done.exit_status == 0) {
+            break;
+        }
     }
-    std::istringstream lines(text);
+    std::istringstream lines(done.exit_status == 0 ? done.output : "");
     std::vector<std::string> frames;
     std::size_t index = 0; ///< of the address whose frames are read, plus 1
     auto const take = [&] {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The arena: one range of virtual addresses, at the same addresses in every process of the job,
-// divided into slots of equal size, one per rank of a node. A slot is that rank's host segment,
-// followed by the device area, which contains the segments of devices whose memory is host memory.
-// No process uses this range for anything else, so an address in it never clashes with private
-// memory of another process.
+// divided into slots of equal size. A slot is a rank's host segment, followed by the device area,
+// which contains the segments of devices whose memory is host memory. No process uses this range
+// for anything else, so an address in it never clashes with private memory of another process.
 //
-// The number of a rank's slot is its local rank on its own node. A rank's memory lies in that slot
-// in every process that maps it: a process maps the slots of its own node, and ranks of different
-// nodes may have the same slot. So (rank, address) names a location, whereas an address alone does
-// so on one node only. The number of ranks of the job limits no segment.
+// A process maps the slots of its own node. Where all ranks of the job have room without smaller
+// segments, each has a slot of its own, the one of its number in the job, and an address alone
+// names a location. In larger jobs the number of a slot is the local rank, so that ranks of
+// different nodes share it: there (rank, address) names a location, and the number of ranks of the
+// job limits no segment.
 //
 // All slots of a node are one memfd: its descriptor is sent from the node's first rank to the
 // others over a Unix socket, and nothing remains when the last process ends. Pages are committed
@@ -38,8 +38,8 @@ namespace diomp::transport {
 
 struct arena_options {
     std::uint64_t base = 0; ///< 0: default of this build
-    std::size_t usable_bytes =
-        0; ///< per slot; 0: the node's memory, less on a node with very many ranks
+    /// Per slot; 0: the node's memory, less on a node with very many ranks.
+    std::size_t usable_bytes = 0;
     std::size_t control_bytes = 0; ///< per rank, multiple of the page size
     std::size_t device_bytes = 0;  ///< per slot, after the usable bytes
     /// As large as usable_bytes, at least device_bytes, and at most the available space.
@@ -49,8 +49,8 @@ struct arena_options {
     /// Core files include all segments of the node, which commits them. Otherwise they include the
     /// ranges passed to allow_in_core.
     bool is_in_core = false;
-    /// Every rank of the job has a slot of its own, so that an address alone names a location: for
-    /// jobs of few ranks. Equal on all ranks.
+    /// Every rank of the job has a slot of its own, even if that makes the segments smaller. Equal
+    /// on all ranks.
     bool one_slot_per_rank = false;
 };
 
@@ -84,7 +84,7 @@ public:
     [[nodiscard]] std::size_t device_bytes() const { return device_bytes_; }
     /// Whether blocks are followed by bytes of no block, on all ranks.
     [[nodiscard]] bool has_redzones() const { return has_redzones_; }
-    /// Number of slots: the ranks of the largest node.
+    /// The ranks of the job, or of its largest node if ranks of different nodes share slots.
     [[nodiscard]] int num_slots() const { return num_slots_; }
     /// The size of all slots: addresses in [base(), base() + span_bytes()) are in the arena.
     [[nodiscard]] std::size_t span_bytes() const {
@@ -94,11 +94,11 @@ public:
     [[nodiscard]] int slot_number(world_rank owner) const {
         return tables_.slot_numbers[owner.index()];
     }
-    /// Whether two ranks, of different nodes, have the same slot.
+    /// Whether any two ranks, of different nodes, have the same slot.
     [[nodiscard]] bool shares_slots() const {
         return tables_.slot_numbers.size() > static_cast<std::size_t>(num_slots_);
     }
-    /// Whether two ranks, of different nodes, have the same slot.
+    /// Whether these two ranks have the same slot.
     [[nodiscard]] bool share_slot(world_rank a, world_rank b) const {
         return a != b && slot_number(a) == slot_number(b);
     }

@@ -77,12 +77,8 @@ status check_version(const launch::job_info &job, const std::string &of_rank_0) 
     if (of_rank_0 == library_version()) {
         return {};
     }
-    return error(
-        OMPX_ERR_UNSUPPORTED,
-        fmt::format("rank {} on {} has loaded version {} of libdiomp, and rank 0 version {}",
-                    job.rank.value(), job.host, library_version(), of_rank_0),
-        "start all ranks with the same library: compare LD_LIBRARY_PATH of the ranks, and "
-        "what diomp-info prints on their hosts");
+    return version_mismatch(fmt::format("rank {} on {}", job.rank.value(), job.host),
+                            library_version(), of_rank_0);
 }
 
 /// Rank 0 learns from each node which ranks it has, and publishes it. Collective.

@@ -125,7 +125,7 @@ class AllRanks(unittest.TestCase):
 
     def run_all(self, collective, nbytes, nodes, per_node):
         return simulate("--collectives", collective, "--sizes", nbytes, "--nodes", nodes, "--per-node", per_node,
-                        "--lanes", per_node, "--verify")[0]
+                        "--all-ranks", "--verify")[0]
 
     def test_results(self):
         for collective in ("barrier", "bcast", "allreduce", "allgather", "alltoall"):
@@ -149,7 +149,7 @@ class AllRanks(unittest.TestCase):
 class Time(unittest.TestCase):
     def test_runs_repeat_exactly(self):
         arguments = ("--collectives", "barrier,bcast,allreduce,allgather", "--sizes", "8,64KiB,1MiB", "--nodes", 8,
-                     "--per-node", 4, "--lanes", 4)
+                     "--per-node", 4, "--all-ranks")
         self.assertEqual(simulate(*arguments), simulate(*arguments))
 
     def test_a_message_takes_overheads_latencies_and_its_bytes(self):
@@ -182,7 +182,6 @@ class Misuse(unittest.TestCase):
         self.expect_refused("--collectives", "scan")
         self.expect_refused("--sizes", 7)
         self.expect_refused("--library", "ompi", "--sizes", "8,64")
-        self.expect_refused("--lanes", 3, "--per-node", 4)
         self.expect_refused("--collectives", "alltoall", "--per-node", 4)
 
 

@@ -13,13 +13,13 @@ enum { NUM_BLOCKS = 12, MAX_RANKS = 8, ROUNDS = 6 };
 
 static int me, ranks;
 
-/* Of a rank, in symmetric memory: what it tells the others. */
-struct told {
+/* In symmetric memory: addresses of a rank that other ranks read. */
+struct published {
     unsigned char *local;
     unsigned char *asymmetric[NUM_BLOCKS];
     unsigned char *registered;
 };
-static struct told *own;
+static struct published *own;
 
 static unsigned rand_of(unsigned a, unsigned b, unsigned c) {
     unsigned h = a * 2654435761u ^ (b + 77) * 40503u ^ (c + 5) * 2246822519u;
@@ -32,8 +32,8 @@ static size_t size_of(int rank, int round, int block) {
     return rand_of((unsigned)rank, (unsigned)round, (unsigned)block) % 5000;
 }
 
-static struct told told_by(int rank) {
-    struct told theirs;
+static struct published published_by(int rank) {
+    struct published theirs;
     CHECK(ompx_get(&theirs, rank, own, sizeof(theirs)) == 0);
     return theirs;
 }
@@ -65,13 +65,13 @@ static void pass_around(unsigned char *(*address)(int, int), int block, unsigned
 static int g_round, g_block;
 static unsigned char *local_of(int rank, int block) {
     (void)block;
-    return told_by(rank).local;
+    return published_by(rank).local;
 }
 static unsigned char *registered_of(int rank, int block) {
     (void)block;
-    return told_by(rank).registered;
+    return published_by(rank).registered;
 }
-static unsigned char *raw_of(int rank, int block) { return told_by(rank).asymmetric[block]; }
+static unsigned char *raw_of(int rank, int block) { return published_by(rank).asymmetric[block]; }
 static unsigned char *pointer_of(int rank, int block) {
     size_t nbytes = 1;
     unsigned char *const there = ompx_global_ptr(own->asymmetric[block], rank, &nbytes);

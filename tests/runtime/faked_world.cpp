@@ -29,6 +29,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,15 +43,18 @@ struct world_shape {
     int per_node = 64;
     int num_local = 2;
 
-    /// The rank of a process.
-    [[nodiscard]] int rank_of(int process) const {
-        return process < num_local ? process : per_node * (process - num_local + 1);
+    int num_processes = 0;
+
+    // The first ranks are processes: `num_local` on a node, the others alone. The rest fills nodes.
+    [[nodiscard]] bool is_process(int rank) const { return rank < num_processes; }
+    /// The ranks of a node end before this one; `first` is its first rank.
+    [[nodiscard]] int end_of_node(int first) const {
+        return first == 0          ? num_local
+               : is_process(first) ? first + 1
+                                   : std::min(first + per_node, num_ranks);
     }
-    /// The process of a rank; -1: none.
-    [[nodiscard]] int process_of(int rank) const {
-        return rank < num_local       ? rank
-               : rank % per_node != 0 ? -1
-                                      : rank / per_node + num_local - 1;
+    [[nodiscard]] int slot_of(int rank) const {
+        return rank < num_local ? rank : is_process(rank) ? 0 : (rank - num_processes) % per_node;
     }
 };
 
@@ -86,15 +90,14 @@ class few_of_many final : public launch::launcher {
 public:
     few_of_many(std::unique_ptr<launch::launcher> inner, const world_shape &shape)
         : inner_(std::move(inner)), shape_(shape), info_(inner_->info()) {
-        int const process = info_.rank.value();
-        bool const is_local = process < shape.num_local;
-        info_.rank = world_rank{shape.rank_of(process)};
+        int const rank = info_.rank.value();
+        int const first = rank < shape.num_local ? 0 : rank;
         info_.size = shape.num_ranks;
-        info_.local = local_rank{is_local ? process : 0};
-        info_.local_size = is_local ? shape.num_local : 1;
+        info_.local = local_rank{rank - first};
+        info_.local_size = shape.end_of_node(first) - first;
         info_.local_ranks.clear();
         for (int local = 0; local < info_.local_size; ++local) {
-            info_.local_ranks.emplace_back(is_local ? local : info_.rank.value());
+            info_.local_ranks.emplace_back(first + local);
         }
         info_.is_split = true;
     }
@@ -103,15 +106,14 @@ public:
         return inner_->put(key, value);
     }
     result<std::string> get(world_rank owner, std::string_view key) override {
-        if (key == "node") { // all nodes are full
-            int const end = std::min(owner.value() + shape_.per_node, shape_.num_ranks);
-            return fmt::format("{} {}-{}", library_version(), owner.value(), end - 1);
+        if (key == "node") {
+            return fmt::format("{} {}-{}", library_version(), owner.value(),
+                               shape_.end_of_node(owner.value()) - 1);
         }
-        int const process = shape_.process_of(owner.value());
-        if (process < 0) {
-            return error(OMPX_ERR_STATE, fmt::format("rank {} is no process", owner.value()));
+        if (!shape_.is_process(owner.value())) {
+            return error(OMPX_ERR_STATE, fmt::format("rank {} is not a process", owner.value()));
         }
-        return inner_->get(world_rank{process}, key);
+        return inner_->get(owner, key);
     }
     status fence() override { return inner_->fence(); }
     status finalize() override { return inner_->finalize(); }
@@ -153,7 +155,7 @@ void check_addresses(runtime::runtime &running, const world_shape &shape, std::b
             continue;
         }
         world_rank const peer{rank};
-        auto const place = static_cast<std::uintptr_t>(rank % shape.per_node);
+        auto const place = static_cast<std::uintptr_t>(shape.slot_of(rank));
         auto const there = begin + place * arena.slot_bytes() + memory::internal_bytes + offset;
         // The own symmetric address, and the peer's own address of the same.
         for (std::uintptr_t const named : {reinterpret_cast<std::uintptr_t>(own), there}) {
@@ -192,21 +194,21 @@ void make_group(runtime::runtime &running, const std::vector<int> &ranks) {
     demand_ok(all.arrive_and_wait(call));
 }
 
-struct told {
+struct shared_words {
     std::uint64_t from_each[512];
     std::byte *local;
 };
 
 /// Puts and gets between the processes.
-void speak_to_all(runtime::runtime &running, const std::vector<int> &ranks, told *own) {
-    auto const meet = [&] { demand_ok(running.connection().launcher().fence()); };
+void transfer_to_all(runtime::runtime &running, const std::vector<int> &ranks, shared_words *own) {
+    auto const fence = [&] { demand_ok(running.connection().launcher().fence()); };
     auto const self = static_cast<std::size_t>(
         std::ranges::find(ranks, running.job().rank.value()) - ranks.begin());
     std::uint64_t mine = 0;
     own->local =
         running.segment().base() + demand(running.segment().allocate_local(8 + 64 * self, 64));
-    meet();
-    // The first process speaks to all, the others to the next few.
+    fence();
+    // The first process writes to all, the others to the next few.
     std::size_t const num = ranks.size();
     auto const reach = [&](std::size_t member) {
         return member == 0 ? num : std::min<std::size_t>(num, 5);
@@ -223,14 +225,14 @@ void speak_to_all(runtime::runtime &running, const std::vector<int> &ranks, told
         }
     }
     demand_ok(running.transfers().fence());
-    meet();
+    fence();
     for (std::size_t member = 0; member < ranks.size(); ++member) {
-        bool const has_spoken = (self + num - member) % num < reach(member);
-        EXPECT(own->from_each[member] == (has_spoken ? member + 1 : 0));
+        bool const has_written = (self + num - member) % num < reach(member);
+        EXPECT(own->from_each[member] == (has_written ? member + 1 : 0));
     }
     std::memcpy(&mine, own->local, sizeof(mine));
     EXPECT(mine == (self + ranks.size() - 1) % ranks.size() + 1);
-    meet();
+    fence();
 }
 
 int number_after(int argc, char **argv, const std::string &option, int otherwise) {
@@ -253,28 +255,26 @@ int main(int argc, char **argv) {
     std::vector<std::string> unknown;
     settings const values = demand(read_settings(unknown));
     auto real = demand(launch::connect());
-    int const process = real->info().rank.value();
-    int const num_processes = real->info().size;
-    set_log(values.runtime.log, fmt::format("[{}] ", shape.rank_of(process)));
-    EXPECT(shape.rank_of(num_processes - 1) < shape.num_ranks);
-    EXPECT(static_cast<std::size_t>(num_processes) <= std::size(told{}.from_each));
+    int const rank = real->info().rank.value();
+    shape.num_processes = real->info().size;
+    set_log(values.runtime.log, fmt::format("[{}] ", rank));
+    EXPECT(shape.num_local <= shape.num_processes && shape.num_processes < shape.num_ranks);
+    EXPECT(static_cast<std::size_t>(shape.num_processes) <= std::size(shared_words{}.from_each));
 
     auto running = demand(
         runtime::runtime::start(values, std::make_unique<few_of_many>(std::move(real), shape)));
-    auto *const own =
-        reinterpret_cast<told *>(running->segment().base() +
-                                 demand(running->segment().allocate_symmetric(sizeof(told), 64)));
+    auto *const own = reinterpret_cast<shared_words *>(
+        running->segment().base() +
+        demand(running->segment().allocate_symmetric(sizeof(shared_words), 64)));
     long const at_start = resident_kib();
     check_addresses(*running, shape, reinterpret_cast<std::byte *>(own));
-    std::vector<int> ranks(static_cast<std::size_t>(num_processes));
-    for (int each = 0; each < num_processes; ++each) {
-        ranks[static_cast<std::size_t>(each)] = shape.rank_of(each);
-    }
+    std::vector<int> ranks(static_cast<std::size_t>(shape.num_processes));
+    std::iota(ranks.begin(), ranks.end(), 0);
     make_group(*running, ranks);
-    speak_to_all(*running, ranks, own);
+    transfer_to_all(*running, ranks, own);
     long const after = resident_kib();
-    std::printf("rank %d: resident_kib %ld after the start, %ld with %d peers\n",
-                shape.rank_of(process), at_start, after, num_processes - 1);
+    std::printf("rank %d: resident_kib %ld after the start, %ld with %d peers\n", rank, at_start,
+                after, shape.num_processes - 1);
     std::fflush(stdout);
     if (max_kib > 0 && after > max_kib) {
         fail(fmt::format("{} KiB are resident, the limit is {}", after, max_kib));

@@ -3,7 +3,6 @@
 // top: for tests of transfers between ranks that do not map each other.
 #pragma once
 
-#include "launch/launch.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
 #include "messaging/call.h"
@@ -18,41 +17,12 @@
 #include "rma/rma.h"
 #include "rma/signals.h"
 #include "support/delayed_conduit.h"
+#include "support/lone_launcher.h"
 
 #include <barrier>
-#include <map>
 #include <string>
 
 namespace diomp::test {
-
-/// A window for all threads needs a launcher that has one process.
-class lonely_launcher final : public launch::launcher {
-public:
-    explicit lonely_launcher(int num_ranks) {
-        info_.rank = world_rank{0};
-        info_.size = num_ranks;
-        info_.host = "test";
-        info_.job_id = "test";
-        info_.local_ranks = {world_rank{0}};
-    }
-    const launch::job_info &info() const override { return info_; }
-    status put(std::string_view key, std::string_view value) override {
-        values_[std::string(key)] = value;
-        return {};
-    }
-    result<std::string> get(world_rank, std::string_view key) override {
-        return values_[std::string(key)];
-    }
-    status fence() override { return {}; }
-    status finalize() override { return {}; }
-    void abort(int, std::string_view) noexcept override { std::abort(); }
-    int watch_fd() const override { return -1; }
-    const char *name() const override { return "test"; }
-
-private:
-    launch::job_info info_;
-    std::map<std::string, std::string> values_;
-};
 
 /// The rooms up to rma of one rank.
 struct remote_rank {
@@ -81,7 +51,7 @@ class remote_ranks {
 public:
     explicit remote_ranks(int num_ranks, const delayed_network::traits &traits = {},
                           double timeout_s = 20)
-        : launcher_(num_ranks), arena_(make_arena(launcher_)),
+        : launcher_(0, num_ranks, "test"), arena_(make_arena(launcher_)),
           thread_memory_(arena_->slot(world_rank{0}), num_ranks, arena_->slot_bytes()),
           together_(num_ranks) {
         map_other_slots(num_ranks);
@@ -167,7 +137,7 @@ private:
         }
     }
 
-    lonely_launcher launcher_;
+    lone_launcher launcher_;
     std::unique_ptr<transport::arena> arena_;
     thread_arena thread_memory_;
     std::barrier<> together_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The arena of a rank in a world of any size, of which only this rank exists.
 #include "base/version.h"
-#include "launch/launch.h"
 #include "launch/placement.h"
+#include "support/lone_launcher.h"
 #include "transport/arena.h"
 #include "transport/arena_geometry.h"
 
@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <map>
 
 namespace diomp::transport {
 namespace {
@@ -23,40 +22,17 @@ constexpr int large_world = 1563 * per_node + 1;
 
 /// One rank, alone on its node, of a job whose other nodes have `per_node` ranks each. It can be
 /// the rank on the last node, or rank 0, for which it makes up what the other nodes publish.
-class only_rank final : public launch::launcher {
+class only_rank final : public test::lone_launcher {
 public:
-    only_rank(int rank, int size) {
-        info_.rank = world_rank{rank};
-        info_.size = size;
-        info_.host = "test";
-        info_.job_id = fmt::format("arena-test-{}-{}", rank, size);
-        info_.local_ranks = {info_.rank};
-    }
-    const launch::job_info &info() const override { return info_; }
-    status put(std::string_view key, std::string_view value) override {
-        values_[std::string(key)] = value;
-        return {};
-    }
+    only_rank(int rank, int size)
+        : lone_launcher(rank, size, fmt::format("arena-test-{}-{}", rank, size)) {}
     result<std::string> get(world_rank owner, std::string_view key) override {
-        if (auto const found = values_.find(std::string(key));
-            found != values_.end() && key != "node") {
-            return found->second;
-        }
         if (key != "node") {
-            return error(OMPX_ERR_STATE, fmt::format("no value '{}'", key));
+            return lone_launcher::get(owner, key);
         }
-        int const last = std::min(info_.size, owner.value() + per_node) - 1;
+        int const last = std::min(info().size, owner.value() + per_node) - 1;
         return fmt::format("{} {}-{}", library_version(), owner.value(), last);
     }
-    status fence() override { return {}; }
-    status finalize() override { return {}; }
-    void abort(int, std::string_view) noexcept override { std::abort(); }
-    int watch_fd() const override { return -1; }
-    const char *name() const override { return "test"; }
-
-private:
-    launch::job_info info_;
-    std::map<std::string, std::string> values_;
 };
 
 /// Not where a runtime in this process has its arena.

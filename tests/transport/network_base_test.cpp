@@ -75,7 +75,7 @@ protected:
         network.idle_wait(limit, [] { return false; });
     }
 
-    test::lonely_launcher launcher{2};
+    test::lone_launcher launcher{0, 2, "test"};
     readable_network network{launcher};
 };
 

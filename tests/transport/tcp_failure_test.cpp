@@ -2,7 +2,7 @@
 // A connection of a peer that has failed meanwhile.
 #include "base/secure/complete_handshake.h"
 #include "base/secure/sockets.h"
-#include "launch/launch.h"
+#include "support/lone_launcher.h"
 #include "transport/arena.h"
 #include "transport/common/message_queue.h"
 #include "transport/create.h"
@@ -15,7 +15,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,42 +23,8 @@ namespace {
 
 namespace tcp = diomp::transport::tcp;
 namespace secure = diomp::secure;
-using diomp::status;
 using diomp::unique_fd;
 using diomp::world_rank;
-
-/// Of rank 0 of two; rank 1 exists only as the test.
-class lone_launcher final : public diomp::launch::launcher {
-public:
-    lone_launcher() {
-        info_.rank = world_rank(0);
-        info_.size = 2;
-        info_.host = "here";
-        info_.job_id = "tcp-failure-" + std::to_string(::getpid());
-        info_.local_ranks = {info_.rank};
-    }
-    [[nodiscard]] const diomp::launch::job_info &info() const override { return info_; }
-    status put(std::string_view key, std::string_view value) override {
-        values_.emplace(key, value);
-        return {};
-    }
-    diomp::result<std::string> get(world_rank owner, std::string_view key) override {
-        auto const found = values_.find(std::string(key));
-        if (owner != world_rank(0) || found == values_.end()) {
-            return diomp::error(OMPX_ERR_STATE, "no such key");
-        }
-        return found->second;
-    }
-    status fence() override { return {}; }
-    status finalize() override { return {}; }
-    void abort(int code, std::string_view /*message*/) noexcept override { std::_Exit(code); }
-    [[nodiscard]] int watch_fd() const override { return -1; }
-    [[nodiscard]] const char *name() const override { return "alone"; }
-
-private:
-    diomp::launch::job_info info_;
-    std::map<std::string, std::string> values_;
-};
 
 class tcp_failure : public testing::Test {
 protected:
@@ -106,7 +71,8 @@ protected:
         return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
     }
 
-    lone_launcher launcher_;
+    /// Rank 1 exists only as the test.
+    diomp::test::lone_launcher launcher_{0, 2, "tcp-failure-" + std::to_string(::getpid())};
     diomp::transport::arrivals arrived_;
     std::unique_ptr<diomp::transport::arena> arena_;
     std::unique_ptr<tcp::iface> iface_;

@@ -2,8 +2,8 @@
 #include "bug_report.h"
 
 #include "base/read_file.h"
+#include "base/run_program.h"
 #include "base/unique_fd.h"
-#include "command.h"
 #include "runtime_library.h"
 
 #include <fmt/core.h>
@@ -93,7 +93,7 @@ std::string section(std::string_view title, std::string_view text) {
 }
 
 std::string output_of(const std::vector<std::string> &words, std::string_view title) {
-    auto const done = run_command(words);
+    auto const done = run_program(words, errors_to::output);
     std::string text = done.output;
     if (done.exit_status != 0) {
         text += fmt::format("(exit status {})\n", done.exit_status);
@@ -102,7 +102,7 @@ std::string output_of(const std::vector<std::string> &words, std::string_view ti
 }
 
 std::string own_output(const char *option) {
-    return output_of({own_path().string(), option}, fmt::format("diomp-info {}", option));
+    return output_of({own_program().string(), option}, fmt::format("diomp-info {}", option));
 }
 
 std::string first_line_of(const char *path) {
@@ -207,8 +207,9 @@ int write_bug_report(const bug_report_options &options) {
         return 1;
     }
     std::string text = describe_system() + own_output("--build") + own_output("--doctor") +
-                       output_of({own_path().string()}, "diomp-info") + own_output("--topology") +
-                       own_output("--settings") + describe_environment() + errors.value();
+                       output_of({own_program().string()}, "diomp-info") +
+                       own_output("--topology") + own_output("--settings") +
+                       describe_environment() + errors.value();
     text = redact(text, own_names());
     if (options.file == "-") {
         fmt::print("{}", text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Checks the installation and runs a small job. Checks that could end the process are made in
 // another process.
-#include "command.h"
+#include "base/run_program.h"
 #include "doctor.h"
 #include "runtime_library.h"
 
@@ -13,6 +13,11 @@
 
 namespace diomp::info {
 namespace {
+
+/// Output and errors of a program are read alike.
+program_result run(std::vector<std::string> words) {
+    return run_program(std::move(words), errors_to::output);
+}
 
 std::string first_line(const std::string &text) { return text.substr(0, text.find('\n')); }
 
@@ -26,7 +31,7 @@ std::string last_line(std::string text) {
 
 /// Code for DPUs can run here only under an emulator; jobs need none.
 finding check_emulator() {
-    auto const version_run = run_command({"qemu-aarch64-static", "--version"});
+    auto const version_run = run({"qemu-aarch64-static", "--version"});
     return {"emulator", severity::fine,
             version_run.exit_status == 0
                 ? fmt::format("{}: runs code for DPUs (64-bit Arm)", first_line(version_run.output))
@@ -35,8 +40,8 @@ finding check_emulator() {
 }
 
 finding check_launcher() {
-    std::string const path = launcher_path();
-    auto const version_run = run_command({path, "--version"});
+    std::string const path = program_beside("diomp-run");
+    auto const version_run = run({path, "--version"});
     if (version_run.exit_status != 0) {
         return {"launcher", severity::bad,
                 fmt::format("{}: {}", path, first_line(version_run.output)),
@@ -58,7 +63,7 @@ finding check_launcher() {
 /// Starts this program as a job of one rank, which opens the library and prints its path and
 /// version, or an error.
 finding library() {
-    auto const probe = run_command({own_path().string(), "--probe-rank"});
+    auto const probe = run({own_program().string(), "--probe-rank"});
     std::string const text = last_line(probe.output);
     if (probe.exit_status != 0) {
         return {"library", severity::bad, text.empty() ? "the runtime does not start" : text,
@@ -77,8 +82,8 @@ finding check_job() {
     if (inside_job()) {
         return {"job", severity::fine, "running in one now", ""};
     }
-    auto const job = run_command(
-        {launcher_path(), "-n", "2", "--timeout", "30", "--", own_path().string(), "--probe-rank"});
+    auto const job = run({program_beside("diomp-run"), "-n", "2", "--timeout", "30", "--",
+                          own_program().string(), "--probe-rank"});
     if (job.exit_status != 0) {
         return {"job", severity::bad,
                 fmt::format("two ranks do not run: {}", first_line(job.output)),
@@ -98,8 +103,8 @@ finding check_openmp() {
 }
 
 finding check_compiler() {
-    auto const wrapper = own_path().parent_path() / "diompcc";
-    auto const version_run = run_command({wrapper.string(), "--version"});
+    auto const wrapper = own_program().parent_path() / "diompcc";
+    auto const version_run = run({wrapper.string(), "--version"});
     if (version_run.exit_status != 0) {
         return {"compiler", severity::note,
                 fmt::format("diompcc: {}", first_line(version_run.output)),

@@ -62,10 +62,14 @@ struct job_numbers {
 };
 extern job_numbers g_job;
 
+/// Fills g_fast at the start of the runtime. In fast_view.cpp, like the next three.
+void fill_fast_view(runtime::runtime &running);
 /// Updates g_fast; call after symmetric memory has grown or shrunk.
 void refresh_fast_view(runtime::runtime &running);
-/// The part of it that is static data; in memory.cpp.
+/// Updates its static data; call after a symmetric range has been registered or unregistered.
 void refresh_moved_data(runtime::runtime &running);
+/// Transfers take the slow path until refresh_fast_view().
+void close_fast_view();
 
 /// OpenMP's numbers of the devices that this rank drives; empty if unknown. Any thread.
 std::vector<int> driven_devices();

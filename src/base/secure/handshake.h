@@ -14,10 +14,11 @@
 // The key of each message depends on all messages before it, and so on the random nonces of both
 // sides. Where neither side requests sealed bytes there is no key to protect from a later loss of
 // the secret: the second message then has no ephemeral key, and the third depends on nonces only,
-// which saves most of the handshake's time. The responder sends nothing unless the
-// first message was sealed with the secret for this purpose and this responder. That message may be
-// a replay; its sender then receives bytes that look random to it, and cannot produce the third
-// message.
+// which saves most of the handshake's time.
+//
+// The responder sends nothing unless the first message was sealed with the secret for this purpose
+// and this responder. That message may be a replay; its sender then receives bytes that look random
+// to it, and cannot produce the third message.
 #pragma once
 
 #include "base/secure/frame_cipher.h"
