@@ -4,19 +4,15 @@
 #pragma once
 
 #include <cstddef>
-#include <new>
 #include <span>
-#include <sys/mman.h>
 #include <type_traits>
 #include <utility>
 
-extern "C" {
-/// LeakSanitizer does not look for pointers in mapped memory by itself.
-void __lsan_register_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
-void __lsan_unregister_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
-}
-
 namespace diomp {
+
+/// Zeroed memory that is committed page by page, as the process writes to it; throws bad_alloc.
+[[nodiscard]] void *map_zeroed(std::size_t nbytes);
+void unmap_zeroed(void *begin, std::size_t nbytes);
 
 /// For types whose initial value is all zero bits. The elements never move and are not destroyed:
 /// the owner clears those that own something.
@@ -28,15 +24,7 @@ public:
         if (size == 0) {
             return;
         }
-        void *const mapped = ::mmap(nullptr, size * sizeof(T), PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (mapped == MAP_FAILED) {
-            throw std::bad_alloc();
-        }
-        data_ = static_cast<T *>(mapped);
-        if (&__lsan_register_root_region != nullptr) {
-            __lsan_register_root_region(mapped, size * sizeof(T));
-        }
+        data_ = static_cast<T *>(map_zeroed(size * sizeof(T)));
     }
     lazy_array(lazy_array &&other) noexcept
         : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
@@ -47,10 +35,7 @@ public:
     }
     ~lazy_array() {
         if (data_ != nullptr) {
-            if (&__lsan_unregister_root_region != nullptr) {
-                __lsan_unregister_root_region(data_, size_ * sizeof(T));
-            }
-            ::munmap(static_cast<void *>(data_), size_ * sizeof(T));
+            unmap_zeroed(static_cast<void *>(data_), size_ * sizeof(T));
         }
     }
 

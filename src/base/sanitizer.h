@@ -41,6 +41,8 @@ void __asan_unpoison_memory_region(const volatile void *begin, std::size_t nbyte
     __attribute__((weak));
 void __asan_loadN(std::uintptr_t begin, std::uintptr_t nbytes) __attribute__((weak));
 void __asan_storeN(std::uintptr_t begin, std::uintptr_t nbytes) __attribute__((weak));
+void __lsan_register_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
+void __lsan_unregister_root_region(const void *begin, std::size_t nbytes) __attribute__((weak));
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -70,6 +72,18 @@ inline void asan_check_load(const void *begin, std::size_t nbytes) {
 inline void asan_check_store(const void *begin, std::size_t nbytes) {
     if (!DIOMP_ADDRESS_SANITIZER && &__asan_storeN != nullptr && begin != nullptr && nbytes != 0) {
         __asan_storeN(reinterpret_cast<std::uintptr_t>(begin), nbytes);
+    }
+}
+
+/// LeakSanitizer does not look for pointers in mapped memory by itself.
+inline void lsan_register_roots(const void *begin, std::size_t nbytes) {
+    if (&__lsan_register_root_region != nullptr) {
+        __lsan_register_root_region(begin, nbytes);
+    }
+}
+inline void lsan_unregister_roots(const void *begin, std::size_t nbytes) {
+    if (&__lsan_unregister_root_region != nullptr) {
+        __lsan_unregister_root_region(begin, nbytes);
     }
 }
 
