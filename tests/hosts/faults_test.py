@@ -22,7 +22,7 @@ NAME = os.path.basename(PROGRAM)
 FIRST, OTHER = hosts.HOSTS[:2]
 TIMEOUT_S = round(scaled(4))
 # What ending may take beyond DIOMP_TIMEOUT: signals to other ranks, their grace, a machine that does other things.
-MARGIN_S = 6
+MARGIN_S = round(scaled(6))
 # For a job that is to end well.
 LIMIT_S = 60
 # A fault that is over before DIOMP_TIMEOUT is.
