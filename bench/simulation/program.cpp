@@ -165,7 +165,9 @@ void configure(const arguments &given) {
                              "contexts/guard-size:0", "surf/precision:1e-10"}) {
         engine::set_config(each);
     }
-    if (given.library != "diomp") {
+    if (given.library == "diomp") {
+        engine::set_config("network/latency-factor:0"); // port.cpp has the latencies
+    } else {
         smpi_init_options();
         std::string const overhead = smpi_overhead(given.hardware);
         for (const char *each : {"smpi/os", "smpi/ois", "smpi/or"}) {
