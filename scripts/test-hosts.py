@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Two to 64 hosts on this machine, out of namespaces, joined by a network of their own.
+"""Two to 32 hosts on this machine, out of namespaces, joined by a network of their own.
 
   test-hosts.py [--hosts N] -- COMMAND...   runs COMMAND on the first host, removes all when it ends
   test-hosts.py --check                     says whether this machine allows it (77: no)
@@ -69,7 +69,7 @@ def fault(words):
 
 def run(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", type=int, choices=range(2, 65), metavar="N", default=2)
+    parser.add_argument("--hosts", type=int, choices=range(2, 33), metavar="N", default=2)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("command", nargs="*", metavar="-- COMMAND")
     options = parser.parse_args(words)
