@@ -35,8 +35,7 @@ public:
         if (bytes_ < scatter_between_nodes_min_bytes) {
             return agreement_us + 3 * round_us_ + copies_us(5) + rounds() * message_us(bytes_);
         }
-        bool const has_large_slices =
-            equal_ && bytes_ / m >= static_cast<double>(min_slice_bytes);
+        bool const has_large_slices = equal_ && bytes_ / m >= static_cast<double>(min_slice_bytes);
         return agreement_us + 3 * round_us_ + copies_us(has_large_slices ? 3 : 5) +
                exchange_us(exchange_method::direct, bytes_);
     }
@@ -52,9 +51,7 @@ public:
     }
 
 private:
-    [[nodiscard]] double rounds() const {
-        return static_cast<double>(std::bit_width(nodes_ - 1));
-    }
+    [[nodiscard]] double rounds() const { return static_cast<double>(std::bit_width(nodes_ - 1)); }
     [[nodiscard]] double copies_us(double times) const { return times * bytes_ * costs_.copy_us; }
     /// A message of all members of a node at the same time, together of `nbytes`.
     [[nodiscard]] double message_us(double nbytes) const {
@@ -98,8 +95,7 @@ std::size_t slice_elements(std::size_t chunk, std::size_t num_slices, std::size_
 /// The call in `num_chunks` equal chunks; without slices if a chunk does not fit.
 allreduce_choice in_chunks(const allreduce_shape &shape, exchange_method method,
                            std::size_t num_chunks) {
-    std::size_t const alignment =
-        std::max<std::size_t>(1, cache_line_bytes / shape.unit_bytes);
+    std::size_t const alignment = std::max<std::size_t>(1, cache_line_bytes / shape.unit_bytes);
     std::size_t const each = (shape.count + num_chunks - 1) / num_chunks;
     std::size_t const chunk = (each + alignment - 1) / alignment * alignment;
     std::size_t const slice = slice_elements(chunk, shape.min_local, alignment) * shape.unit_bytes;
@@ -135,13 +131,13 @@ allreduce_choice choose_allreduce(const allreduce_shape &shape) {
     std::size_t const chunk_bytes = std::min(large_stage_bytes, slicing.max_chunk_bytes);
     std::size_t const fewest = (nbytes + chunk_bytes - 1) / chunk_bytes;
     model const expected(shape);
-    double least_us = is_forced ? std::numeric_limits<double>::infinity()
-                                : worthwhile * expected.leaders_us();
+    double least_us =
+        is_forced ? std::numeric_limits<double>::infinity() : worthwhile * expected.leaders_us();
     for (std::size_t more = 1; more <= most_chunks_more; more *= 2) {
         // A chunk and its slice take more than the chunk.
         for (std::size_t const chunks : {fewest * more, fewest * more + fewest / 4 + 1}) {
-            for (auto const method : {exchange_method::doubling, exchange_method::halving,
-                                      exchange_method::direct}) {
+            for (auto const method :
+                 {exchange_method::doubling, exchange_method::halving, exchange_method::direct}) {
                 allreduce_choice const candidate = in_chunks(shape, method, chunks);
                 double const us = expected.sliced_us(method, chunks);
                 if (candidate.is_sliced && us < least_us &&

@@ -97,8 +97,8 @@ void slice_exchange::plan_halving() {
         std::size_t const half = num >> (round + 1);
         add_send(order.partner(round), partitions(num, kept, half), message_back + round);
         // The partner has received what was sent from there.
-        add_receive(order.partner(round), partitions(num, given[round], half),
-                    message_back + round, true);
+        add_receive(order.partner(round), partitions(num, given[round], half), message_back + round,
+                    true);
         kept = std::min(kept, given[round]);
     }
     plan_unfold(order);
@@ -213,10 +213,10 @@ void slice_exchange::receive(const step &what) {
     if (!is_complete && current.is_clean()) {
         // It has given up on a member that has arrived here since.
         std::int32_t const rank = from.request.from.value();
-        current.fail(rank, {OMPX_ERR_TIMEOUT,
-                            fmt::format("rank {} has given up, {}", rank,
-                                        current.describe_wait(rank)),
-                            "raise DIOMP_TIMEOUT if the other ranks are only slow"});
+        current.fail(rank,
+                     {OMPX_ERR_TIMEOUT,
+                      fmt::format("rank {} has given up, {}", rank, current.describe_wait(rank)),
+                      "raise DIOMP_TIMEOUT if the other ranks are only slow"});
     }
 }
 

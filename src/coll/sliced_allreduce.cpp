@@ -78,9 +78,7 @@ private:
     [[nodiscard]] std::size_t result_offset() const {
         return round_up(chosen_.chunk_elements * unit());
     }
-    [[nodiscard]] std::size_t slice_stride() const {
-        return chosen_.stage_bytes - result_offset();
-    }
+    [[nodiscard]] std::size_t slice_stride() const { return chosen_.stage_bytes - result_offset(); }
     [[nodiscard]] bool is_clean() const { return call_.internode.current().is_clean(); }
 
     status run_chunk(std::size_t chunk) {
@@ -118,10 +116,10 @@ private:
         std::size_t const in_operand = (chunks_[chunk].begin + slice.begin) * unit();
         std::vector<const std::byte *> operands(local_.size());
         for (std::size_t member = 0; member < local_.size(); ++member) {
-            operands[member] = operands_[member] != nullptr
-                                   ? operands_[member] + in_operand
-                                   : local_.stage_buffer_of(member, chosen_.stage_bytes) +
-                                         slice.begin * unit();
+            operands[member] =
+                operands_[member] != nullptr
+                    ? operands_[member] + in_operand
+                    : local_.stage_buffer_of(member, chosen_.stage_bytes) + slice.begin * unit();
         }
         std::size_t const block = cache_block_buffer::elements_of(unit());
         for (std::size_t first = 0; first < slice.count; first += block) {
@@ -169,7 +167,7 @@ private:
     std::size_t self_; ///< local index
     bool owns_slice_;
     chunking chunks_;
-    std::size_t alignment_; ///< of slices, elements
+    std::size_t alignment_;                   ///< of slices, elements
     std::vector<const std::byte *> operands_; ///< [local index] in the arena; null: staged
     std::vector<std::uint32_t> owners_;       ///< [node] of this member's slice
     std::byte *result_ = nullptr;             ///< of this member's slice, then what it receives

@@ -315,9 +315,9 @@ result<allreduce_choice> sliced_choice(two_level_call &call) {
         return allreduce_choice{};
     }
     auto const [min_local, max_local] = std::ranges::minmax(call.layout().sizes);
-    allreduce_choice const chosen = choose_allreduce({call.num_nodes(), min_local, max_local,
-                                                      call.args.amount, call.unit_bytes,
-                                                      call.chosen.slicing});
+    allreduce_choice const chosen =
+        choose_allreduce({call.num_nodes(), min_local, max_local, call.args.amount, call.unit_bytes,
+                          call.chosen.slicing});
     if (chosen.is_sliced && chosen.stage_bytes > max_small_bytes) {
         auto has_memory = has_stage_buffers(call);
         DIOMP_TRY(has_memory);

@@ -205,13 +205,13 @@ TEST_P(sliced, operands_are_combined_in_rank_order) {
                     expected[i] = then(expected[i], affine_of(member, i));
                 }
             }
-            status const ran = all.run(job.registry(self).world(),
-                                       {.what = operation::allreduce,
-                                        .dst = data.data(),
-                                        .src = data.data(),
-                                        .amount = count,
-                                        .type = OMPX_TYPE_OF_SIZE(sizeof(affine)),
-                                        .op = op.value()});
+            status const ran =
+                all.run(job.registry(self).world(), {.what = operation::allreduce,
+                                                     .dst = data.data(),
+                                                     .src = data.data(),
+                                                     .amount = count,
+                                                     .type = OMPX_TYPE_OF_SIZE(sizeof(affine)),
+                                                     .op = op.value()});
             ASSERT_TRUE(ran.ok()) << ran.failure().message();
             EXPECT_EQ(data, expected);
         }
@@ -233,11 +233,10 @@ TEST_P(sliced, calls_follow_each_other_and_others) {
             std::byte *const here = memory.at(random() % 2 == 0);
             if (random() % 3 == 0) {
                 std::memset(here, self.value() == root ? round % 100 : 101, count);
-                ASSERT_TRUE(all.run(world, {.what = operation::bcast,
-                                            .dst = here,
-                                            .amount = count,
-                                            .root = root})
-                                .ok());
+                ASSERT_TRUE(
+                    all.run(world,
+                            {.what = operation::bcast, .dst = here, .amount = count, .root = root})
+                        .ok());
                 EXPECT_EQ(static_cast<int>(here[count - 1]), round % 100);
             } else {
                 expect_sums<std::int32_t>(all, world, OMPX_INT32, count, random() % 2 == 0, here);
@@ -320,8 +319,8 @@ TEST(allreduce_choice, chunks_and_slices_fit_their_buffers) {
         for (std::size_t const members : {2U, 5U, 64U}) {
             for (std::size_t const unit : {1U, 8U, 12U, 16U, 1000U, 65535U}) {
                 for (std::size_t count = 1; count <= mebibyte; count = count * 3 + 1) {
-                    allreduce_choice const chosen = choose_allreduce(
-                        {nodes, members, members, count, unit, {2, {}, SIZE_MAX}});
+                    allreduce_choice const chosen =
+                        choose_allreduce({nodes, members, members, count, unit, {2, {}, SIZE_MAX}});
                     if (!chosen.is_sliced) {
                         continue;
                     }
