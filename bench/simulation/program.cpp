@@ -33,7 +33,7 @@ struct arguments {
     std::vector<std::size_t> sizes{8};
     bool all_ranks = false;
     bool in_arena = false;
-    coll::slicing_options slicing;
+    diomp::coll::slicing_options slicing;
     int repeats = 1;
     bool verifies = false;
     bool prints_platform = false;

@@ -25,7 +25,7 @@ static_assert(step_sliced + 2 * messages_per_turn <= group::step_payloads);
 slice_exchange::slice_exchange(two_level_call &call, const slice &what, exchange_method method,
                                std::uint64_t turn)
     : call_(call), channel_(call.internode.channel()), slice_(what), turn_(turn),
-      next_received_(what.received) {
+      sends_whole_(method == exchange_method::doubling), next_received_(what.received) {
     switch (method) {
     case exchange_method::doubling:
         plan_doubling();
@@ -225,8 +225,8 @@ void slice_exchange::combine(const step &what) {
         return;
     }
     std::span<std::byte> const own = bytes_of(what.elements);
-    if (own.size() > group::internode_channel::max_copied_bytes) {
-        channel_.finish_sends_or_fail_call(); // doubling: they read what the result overwrites
+    if (sends_whole_ && own.size() > group::internode_channel::max_copied_bytes) {
+        channel_.finish_sends_or_fail_call(); // they read what the result overwrites
     }
     std::byte *const theirs = incoming_[what.index].data.data();
     // Both partners of doubling compute the same bits: the operand of the lower nodes is the first.

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(layouts, sliced,
                                           testing::Values(exchange_method::doubling,
                                                           exchange_method::halving,
                                                           exchange_method::direct),
-                                          testing::Values(512, 16 * kibibyte, SIZE_MAX)),
+                                          testing::Values(2 * kibibyte, SIZE_MAX)),
                          name_of);
 
 /// Sums of these are exact in any type.
@@ -116,7 +116,7 @@ TEST_P(sliced, sums_are_right) {
         collectives all(options_of(job));
         storage memory(job, self, workspace_bytes);
         group::group &world = job.registry(self).world();
-        for (std::size_t const count : {1U, 3U, 17U, 64U, 129U, 1000U, 9001U, 40003U}) {
+        for (std::size_t const count : {1U, 3U, 65U, 1000U, 20003U}) {
             for (bool const is_global : {false, true}) {
                 std::byte *const here = memory.at(is_global);
                 expect_sums<double>(all, world, OMPX_DOUBLE, count, is_global, here);

@@ -96,6 +96,7 @@ private:
     group::internode_channel &channel_;
     slice slice_;
     std::uint64_t turn_;
+    bool sends_whole_; ///< before it combines
     std::byte *next_received_;
     std::deque<incoming> incoming_;
     std::vector<step> steps_;
