@@ -14,6 +14,7 @@
 // (check_all_members: all members). The group stays usable after an error.
 #pragma once
 
+#include "coll/internal/allreduce_choice.h"
 #include "coll/internal/operators.h"
 #include "coll/request.h"
 
@@ -55,6 +56,7 @@ struct options {
     std::size_t stage_buffer_half_bytes = 0; ///< of each buffer half once stage buffers have grown
     /// Every member waits for all members in every call, so that all detect a mismatch.
     bool check_all_members = false;
+    slicing_options slicing; ///< of allreduces over nodes
 };
 
 /// Thread-safe. One per runtime; owns the user-defined operators.

@@ -2,9 +2,11 @@
 // Small calls, whose data travels with the messages of the agreement, and the choice by size.
 #include "coll/internal/two_level.h"
 
+#include "coll/internal/allreduce_choice.h"
 #include "coll/internal/check.h"
 #include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
+#include "coll/internal/two_level_blocks.h"
 #include "coll/internal/two_level_exchange.h"
 #include "group/protocol_log.h"
 
@@ -274,10 +276,6 @@ status small_reduce(two_level_call &call, bool wait_for_all) {
     return {};
 }
 
-/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a
-/// part.
-constexpr std::size_t max_operands_bytes = std::size_t{256} << 10;
-
 /// Whether the data may travel in the messages of the agreement.
 bool may_send_with_state(const two_level_call &call) {
     bool const long_elements = call.args.type == OMPX_LONG_DOUBLE;
@@ -311,6 +309,23 @@ result<bool> is_small(two_level_call &call) {
                                                   : call.args.what == operation::bcast;
 }
 
+/// Equal on all members, as is_small.
+result<allreduce_choice> sliced_choice(two_level_call &call) {
+    if (call.args.what != operation::allreduce || call.needs_rank_order()) {
+        return allreduce_choice{};
+    }
+    auto const [min_local, max_local] = std::ranges::minmax(call.layout().sizes);
+    allreduce_choice const chosen =
+        choose_allreduce({call.num_nodes(), min_local, max_local, call.args.amount, call.unit_bytes,
+                          call.chosen.slicing});
+    if (chosen.is_sliced && chosen.stage_bytes > max_small_bytes) {
+        auto has_memory = has_stage_buffers(call);
+        DIOMP_TRY(has_memory);
+        return has_memory.value() ? chosen : allreduce_choice{};
+    }
+    return chosen;
+}
+
 status run_large(two_level_call &call, bool wait_for_all) {
     call.internode.current().begin(call.signature);
     if (call.args.amount > 0 && call.args.what == operation::bcast) {
@@ -342,6 +357,12 @@ status run_large(two_level_call &call, bool wait_for_all) {
 status run_by_size(two_level_call &call) {
     bool const wait_for_all = call.chosen.check_all_members ||
                               (call.internode.current().number() + 1) % calls_between_barriers == 0;
+    auto sliced = sliced_choice(call);
+    DIOMP_TRY(sliced);
+    if (sliced.value().is_sliced) {
+        call.internode.current().begin(call.signature);
+        return two_level_sliced_allreduce(call, sliced.value());
+    }
     auto small = is_small(call);
     DIOMP_TRY(small);
     bool const is_grouped =

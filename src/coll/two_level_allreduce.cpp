@@ -18,13 +18,9 @@ namespace {
 
 using sync::operation;
 
-/// From this size on each node reduces a partition for all; below, all nodes reduce everything.
-constexpr std::size_t scatter_between_nodes_min_bytes = std::size_t{128} << 10;
 /// From so many members of a node on, each combines a partition of the operands, although only one
 /// needs the result: all read twice the data then, where one would read the operands of all.
 constexpr std::size_t split_min_members = 5;
-/// Minimum size of a slice.
-constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
 
 // The leaders' algorithms. The constructors post the receives of all rounds at once, before the
 // data is ready, so that no sender waits for them later.

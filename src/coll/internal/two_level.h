@@ -10,7 +10,9 @@
 //              larger      agreement; tree or chain              2 log2 N, log2 N + 1
 //  reduce      b <= 8 KiB  binomial tree, the root waits         1, b bytes
 //              larger      agreement; binomial tree              log2 N + 1
-//  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
+//  allreduce   nodes of 5 or more members, where the model of allreduce_choice.h says so:
+//              slices, with the agreement in their messages      at every member log2 N or more
+//              b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
 //              64 KiB with
 //              large stage
 //              buffers
@@ -47,6 +49,8 @@
 #include <span>
 
 namespace diomp::coll {
+
+struct allreduce_choice;
 
 /// A checked call on a group that spans nodes. The caller holds the group's call lock.
 struct two_level_call {
@@ -142,6 +146,8 @@ status run_two_level(two_level_call &call);
 /// All members wait for each other first if `wait_for_all`.
 status two_level_bcast(two_level_call &call, bool wait_for_all);
 status two_level_allreduce(two_level_call &call);
+/// Includes the agreement.
+status two_level_sliced_allreduce(two_level_call &call, const allreduce_choice &chosen);
 // Call after the agreement.
 status two_level_reduce(two_level_call &call);
 status two_level_reduce_scatter(two_level_call &call);
