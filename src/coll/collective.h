@@ -40,6 +40,8 @@ struct buffer_use {
 buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::size_t num_members,
                   std::size_t member);
 
+class algorithm_source;
+
 struct options {
     std::uintptr_t arena_base = 0; ///< arena: equal addresses are the same memory in all ranks
     std::size_t arena_span = 0;
@@ -55,6 +57,8 @@ struct options {
     std::size_t stage_buffer_half_bytes = 0; ///< of each buffer half once stage buffers have grown
     /// Every member waits for all members in every call, so that all detect a mismatch.
     bool check_all_members = false;
+    /// Chooses algorithms; null: the built-in rules do. Must outlive the collectives.
+    const algorithm_source *source = nullptr;
 };
 
 /// Thread-safe. One per runtime; owns the user-defined operators.

@@ -304,6 +304,9 @@ result<bool> has_stage_buffers(two_level_call &call) {
 
 /// Equal on all members: depends on the signature, the layout and earlier calls.
 result<bool> is_small(two_level_call &call) {
+    if (!call.takes(algorithm::with_agreement, true)) {
+        return false;
+    }
     if (!may_send_with_state(call) || call.block_bytes() <= max_small_bytes) {
         return may_send_with_state(call);
     }
@@ -339,11 +342,45 @@ status run_large(two_level_call &call, bool wait_for_all) {
     }
 }
 
+/// Whether the members and elements of the call allow the algorithm. Equal on all members.
+bool can_take(const two_level_call &call, algorithm method) {
+    switch (method) {
+    case algorithm::with_agreement:
+        return may_send_with_state(call);
+    case algorithm::reduce_scatter_allgather:
+        return message_stream::default_message_bytes % call.unit_bytes == 0;
+    case algorithm::bruck:
+        return call.args.what == operation::alltoall ? has_one_member_each(call) : has_ranges(call);
+    case algorithm::direct:
+        return has_ranges(call);
+    case algorithm::by_nodes:
+        return has_alike_nodes(call);
+    default:
+        return true;
+    }
+}
+
+void choose_between_nodes(two_level_call &call) {
+    if (call.chosen.source == nullptr) [[likely]] {
+        return;
+    }
+    auto const choice =
+        call.chosen.source->choose({call.args.what, network_level::nodes, call.num_members,
+                                    call.num_nodes(), call.block_bytes()});
+    if (choice && can_take(call, choice->method)) {
+        call.choice = choice;
+    }
+}
+
 status run_by_size(two_level_call &call) {
+    choose_between_nodes(call);
     bool const wait_for_all = call.chosen.check_all_members ||
                               (call.internode.current().number() + 1) % calls_between_barriers == 0;
     auto small = is_small(call);
     DIOMP_TRY(small);
+    if (call.takes(algorithm::with_agreement, false)) {
+        call.choice.reset(); // of the data that does not fit, the built-in rules choose
+    }
     bool const is_grouped =
         call.args.what == operation::alltoall &&
         grouped_chunk_bytes(call, group::arrival_protocol::max_data_with_state_bytes) > 0;
@@ -369,6 +406,10 @@ status run_by_size(two_level_call &call) {
 }
 
 } // namespace
+
+void log_algorithm(algorithm method) {
+    group::log_protocol("    between nodes: {}", name_of(method));
+}
 
 status run_two_level(two_level_call &call) {
     status outcome = run_by_size(call);
