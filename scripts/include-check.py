@@ -55,8 +55,9 @@ OPEN = {"base/secure", "launch/local", "launch/gasnet", "launch/gaspi", "offload
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
-    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
-    "tools/diomp-info": ["base", "config", "transport", "device", "offload", "runtime"],
+    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them;
+    # --coll-tuning which algorithms there are
+    "tools/diomp-info": ["base", "config", "transport", "device", "coll", "offload", "runtime"],
     # drives devices of other hosts below OpenMP, by the table that libomptarget uses
     "tools/diomp-bench": ["base", "offload"],
     # a service of devices: its session is a rank of the client's world

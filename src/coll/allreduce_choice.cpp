@@ -122,9 +122,11 @@ allreduce_choice choose_allreduce(const allreduce_shape &shape) {
     allreduce_choice best;
     const slicing_options &slicing = shape.slicing;
     std::size_t const nbytes = shape.count * shape.unit_bytes;
-    bool const is_forced = slicing.forced_exchange.has_value();
-    if (shape.num_nodes < 2 || shape.min_local < std::max<std::size_t>(2, slicing.min_members) ||
-        nbytes <= (is_forced ? 0 : sync::node_barrier::max_inline_bytes)) {
+    bool const is_forced = slicing.always || slicing.forced_exchange;
+    std::size_t const min_members =
+        slicing.always ? 2 : std::max<std::size_t>(2, slicing.min_members);
+    if (shape.num_nodes < 2 || shape.min_local < min_members ||
+        nbytes <= (slicing.forced_exchange ? 0 : sync::node_barrier::max_inline_bytes)) {
         return best;
     }
     constexpr std::size_t most_chunks_more = 8;

@@ -41,6 +41,8 @@ struct buffer_use {
 buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::size_t num_members,
                   std::size_t member);
 
+class algorithm_source;
+
 struct options {
     std::uintptr_t arena_base = 0; ///< arena: equal addresses are the same memory in all ranks
     std::size_t arena_span = 0;
@@ -57,6 +59,8 @@ struct options {
     /// Every member waits for all members in every call, so that all detect a mismatch.
     bool check_all_members = false;
     slicing_options slicing; ///< of allreduces over nodes
+    /// Chooses algorithms; null: the built-in rules do. Must outlive the collectives.
+    const algorithm_source *source = nullptr;
 };
 
 /// Thread-safe. One per runtime; owns the user-defined operators.

@@ -205,7 +205,8 @@ private:
 
 /// The messages must hold whole elements.
 bool may_reduce_scatter(const two_level_call &call, std::size_t nbytes) {
-    return nbytes >= scatter_between_nodes_min_bytes &&
+    return call.takes(algorithm::reduce_scatter_allgather,
+                      nbytes >= scatter_between_nodes_min_bytes) &&
            message_stream::default_message_bytes % call.unit_bytes == 0;
 }
 
@@ -290,6 +291,8 @@ status two_level_allreduce(two_level_call &call) {
     }
     std::size_t const unit = call.unit_bytes;
     bool const uses_reduce_scatter = may_reduce_scatter(call, call.block_bytes());
+    log_algorithm(uses_reduce_scatter ? algorithm::reduce_scatter_allgather
+                                      : algorithm::recursive_doubling);
     std::size_t const num = uses_reduce_scatter ? num_slices(call, call.block_bytes()) : 1;
     chunking chunks = chunk_operand(call);
     chunks.chunk *= num;

@@ -31,7 +31,9 @@ const char *name_of(exchange_method method);
 struct slicing_options {
     /// Nodes with fewer members do not split small operands: their leaders are not the bottleneck.
     std::size_t min_members = 5;
-    /// For tests: all calls that can be sliced are, with this exchange and chunks of this size.
+    /// All calls that can be sliced are, whatever the model says.
+    bool always = false;
+    /// For tests: `always`, with this exchange and chunks of this size.
     std::optional<exchange_method> forced_exchange;
     std::size_t max_chunk_bytes = SIZE_MAX;
 };

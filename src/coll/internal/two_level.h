@@ -40,12 +40,14 @@
 // not commute, all operands are gathered and combined in rank order.
 #pragma once
 
+#include "coll/algorithm.h"
 #include "coll/internal/execution.h"
 #include "group/internode.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 
 namespace diomp::coll {
@@ -63,6 +65,8 @@ struct two_level_call {
     reducer reduce;
     std::size_t unit_bytes = 1;
     std::uint64_t phase = 0; ///< of messages; equal on all members
+    /// Between nodes, of the source of choices.
+    std::optional<algorithm_choice> choice = std::nullopt;
 
     [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args.root); }
     [[nodiscard]] bool is_root() const { return self == root(); }
@@ -76,6 +80,10 @@ struct two_level_call {
     /// Local index of the call leader of the caller's node.
     [[nodiscard]] int call_leader_index() const {
         return static_cast<int>(internode.current().call_leader_index());
+    }
+    /// Whether the source has chosen `method`; `otherwise` if it has chosen none.
+    [[nodiscard]] bool takes(algorithm method, bool otherwise) const {
+        return choice ? choice->method == method : otherwise;
     }
     [[nodiscard]] bool needs_rank_order() const {
         return !reduce.commutative && !layout().contiguous;
@@ -132,6 +140,9 @@ private:
     std::size_t message_bytes_;
     std::deque<group::recv_request> requests_;
 };
+
+/// Writes the algorithm between nodes into the protocol log.
+void log_algorithm(algorithm method);
 
 /// Splits the blocks of a call into chunks of at most `nbytes`.
 chunking chunks_of(const two_level_call &call, std::size_t nbytes);
