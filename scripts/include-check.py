@@ -64,6 +64,7 @@ GRANTS = {
     "tools/diomp-deviced": ["base", "base/secure", "config", "launch", "offload", "offload/remote", "offload/service"],
     # ranks of the library as actors of a simulation: it builds them from the parts that a process has one of
     "bench/simulation": ["base", "transport", "messaging", "sync", "group", "coll"],
+    "bench/handshake": ["base", "base/secure"],  # both sides of a handshake without sockets
     "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "base/secure", "launch", "launch/local"],  # the other end of the launcher's socket
