@@ -27,45 +27,45 @@ int main(int argc, char **argv) {
         src[i] = value_of(rank, i);
         dst[i] = -1;
     }
-    ompx_barrier(OMPX_GROUP_WORLD);
+    ompx_barrier(ompx_group_world);
     int wrong = 0;
     if (strcmp(what, "bcast") == 0) {
-        ompx_bcast(src, bytes, OMPX_GROUP_WORLD);
+        ompx_bcast(src, bytes, ompx_group_world);
         for (size_t i = 0; i < count; ++i) {
             wrong += src[i] != value_of(0, i);
         }
     } else if (strcmp(what, "reduce") == 0) {
-        ompx_reduce(dst, src, count, OMPX_INT64, OMPX_SUM, 0, OMPX_GROUP_WORLD);
+        ompx_reduce(dst, src, count, OMPX_INT64, OMPX_SUM, 0, ompx_group_world);
         for (size_t i = 0; rank == 0 && i < count; ++i) {
             wrong += dst[i] != sum_of(ranks, i);
         }
     } else if (strcmp(what, "allreduce") == 0) {
-        ompx_allreduce(dst, src, count, OMPX_INT64, OMPX_SUM, OMPX_GROUP_WORLD);
+        ompx_allreduce(dst, src, count, OMPX_INT64, OMPX_SUM, ompx_group_world);
         for (size_t i = 0; i < count; ++i) {
             wrong += dst[i] != sum_of(ranks, i);
         }
     } else if (strcmp(what, "gather") == 0) {
-        ompx_gather(dst, src, bytes, 0, OMPX_GROUP_WORLD);
+        ompx_gather(dst, src, bytes, 0, ompx_group_world);
         for (size_t i = 0; rank == 0 && i < (size_t)ranks * count; ++i) {
             wrong += dst[i] != value_of((int)(i / count), i % count);
         }
     } else if (strcmp(what, "scatter") == 0) {
-        ompx_scatter(dst, src, bytes, 0, OMPX_GROUP_WORLD);
+        ompx_scatter(dst, src, bytes, 0, ompx_group_world);
         for (size_t i = 0; i < count; ++i) {
             wrong += dst[i] != value_of(0, (size_t)rank * count + i);
         }
     } else if (strcmp(what, "allgather") == 0) {
-        ompx_allgather(dst, src, bytes, OMPX_GROUP_WORLD);
+        ompx_allgather(dst, src, bytes, ompx_group_world);
         for (size_t i = 0; i < (size_t)ranks * count; ++i) {
             wrong += dst[i] != value_of((int)(i / count), i % count);
         }
     } else if (strcmp(what, "reduce_scatter") == 0) {
-        ompx_reduce_scatter(dst, src, count, OMPX_INT64, OMPX_SUM, OMPX_GROUP_WORLD);
+        ompx_reduce_scatter(dst, src, count, OMPX_INT64, OMPX_SUM, ompx_group_world);
         for (size_t i = 0; i < count; ++i) {
             wrong += dst[i] != sum_of(ranks, (size_t)rank * count + i);
         }
     } else if (strcmp(what, "alltoall") == 0) {
-        ompx_alltoall(dst, src, bytes, OMPX_GROUP_WORLD);
+        ompx_alltoall(dst, src, bytes, ompx_group_world);
         for (size_t i = 0; i < (size_t)ranks * count; ++i) {
             wrong += dst[i] != value_of((int)(i / count), (size_t)rank * count + i % count);
         }
