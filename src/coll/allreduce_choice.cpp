@@ -129,13 +129,13 @@ allreduce_choice choose_allreduce(const allreduce_shape &shape) {
         nbytes <= (slicing.forced_exchange ? 0 : sync::node_barrier::max_inline_bytes)) {
         return best;
     }
-    constexpr std::size_t most_chunks_more = 8;
+    constexpr std::size_t max_chunk_factor = 8;
     std::size_t const chunk_bytes = std::min(large_stage_bytes, slicing.max_chunk_bytes);
     std::size_t const fewest = (nbytes + chunk_bytes - 1) / chunk_bytes;
     model const expected(shape);
     double least_us =
         is_forced ? std::numeric_limits<double>::infinity() : worthwhile * expected.leaders_us();
-    for (std::size_t more = 1; more <= most_chunks_more; more *= 2) {
+    for (std::size_t more = 1; more <= max_chunk_factor; more *= 2) {
         // A chunk and its slice take more than the chunk.
         for (std::size_t const chunks : {fewest * more, fewest * more + fewest / 4 + 1}) {
             for (auto const method :

@@ -14,7 +14,6 @@
 // (check_all_members: all members). The group stays usable after an error.
 #pragma once
 
-#include "coll/internal/allreduce_choice.h"
 #include "coll/internal/operators.h"
 #include "coll/request.h"
 
@@ -42,6 +41,19 @@ buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::siz
                   std::size_t member);
 
 class algorithm_source;
+
+/// How the owners of a slice combine it over the nodes (slice_exchange.h).
+enum class exchange_method : std::uint8_t { doubling, halving, direct };
+/// Limits of the choice of allreduce_choice.h; equal on all members.
+struct slicing_options {
+    /// Nodes with fewer members do not split small operands: their leaders are not the bottleneck.
+    std::size_t min_members = 5;
+    /// All calls that can be sliced are, whatever the model says.
+    bool always = false;
+    /// For tests: `always`, with this exchange and chunks of this size.
+    std::optional<exchange_method> forced_exchange;
+    std::size_t max_chunk_bytes = SIZE_MAX;
+};
 
 struct options {
     std::uintptr_t arena_base = 0; ///< arena: equal addresses are the same memory in all ranks

@@ -177,7 +177,7 @@ void slice_exchange::run_steps(bool may_wait) {
     }
 }
 
-bool slice_exchange::run_step(const step &next, bool may_wait) {
+bool slice_exchange::run_step(const exchange_step &next, bool may_wait) {
     switch (next.what) {
     case action::send:
         send(next);
@@ -198,14 +198,14 @@ bool slice_exchange::run_step(const step &next, bool may_wait) {
     return true;
 }
 
-void slice_exchange::send(const step &what) {
+void slice_exchange::send(const exchange_step &what) {
     bool const has_data = call_.internode.current().is_clean();
     channel_.send_with_state(slice_.owners[what.node], tag_of(what.index),
                              has_data ? std::span<const std::byte>(bytes_of(what.elements))
                                       : std::span<const std::byte>{});
 }
 
-void slice_exchange::receive(const step &what) {
+void slice_exchange::receive(const exchange_step &what) {
     incoming &from = incoming_[what.index];
     group::current_call &current = call_.internode.current();
     bool const is_complete =
@@ -220,7 +220,7 @@ void slice_exchange::receive(const step &what) {
     }
 }
 
-void slice_exchange::combine(const step &what) {
+void slice_exchange::combine(const exchange_step &what) {
     if (!call_.internode.current().is_clean()) {
         return;
     }
@@ -238,7 +238,7 @@ void slice_exchange::combine(const step &what) {
 }
 
 // The receives of plan_direct are in the order of the nodes.
-void slice_exchange::combine_all(const step &what) {
+void slice_exchange::combine_all(const exchange_step &what) {
     if (!call_.internode.current().is_clean()) {
         return;
     }

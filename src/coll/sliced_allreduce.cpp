@@ -24,18 +24,18 @@
 namespace diomp::coll {
 namespace {
 
-/// Data is copied in pieces of this size, and messages are served in between.
-constexpr std::size_t piece_bytes = std::size_t{16} << 10;
+/// Messages are served whenever so much has been copied.
+constexpr std::size_t bytes_between_polls = std::size_t{16} << 10;
 
 class sliced_allreduce {
 public:
     sliced_allreduce(two_level_call &call, const allreduce_choice &chosen)
         : call_(call), chosen_(chosen), local_(call.internode.local_members()),
           arrivals_(call.internode.arrivals()), self_(call.layout().own_local_index),
-          owns_slice_(self_ < chosen.num_slices), chunks_{call.args.amount, chosen.chunk_elements},
+          chunks_{call.args.amount, chosen.chunk_elements},
           alignment_(std::max<std::size_t>(1, cache_line_bytes / call.unit_bytes)),
           operands_(local_.size()) {
-        if (owns_slice_) {
+        if (owns_slice()) {
             owners_ = call.layout().members_with_index(self_);
             std::size_t const slice_bytes = slice_stride();
             result_ = call.internode.channel().scratch(
@@ -79,11 +79,12 @@ private:
         return round_up(chosen_.chunk_elements * unit());
     }
     [[nodiscard]] std::size_t slice_stride() const { return chosen_.stage_bytes - result_offset(); }
+    [[nodiscard]] bool owns_slice() const { return self_ < chosen_.num_slices; }
     [[nodiscard]] bool is_clean() const { return call_.internode.current().is_clean(); }
 
     status run_chunk(std::size_t chunk) {
         std::optional<slice_exchange> exchange;
-        if (owns_slice_) {
+        if (owns_slice()) {
             exchange.emplace(call_,
                              slice_exchange::slice{owners_, result_, slice_of(chunk, self_).count,
                                                    result_ + slice_stride()},
@@ -132,8 +133,8 @@ private:
 
     void stage_operand(std::size_t chunk) {
         range const elements = chunks_[chunk];
-        copy_in_pieces(local_.next_stage_buffer(chosen_.stage_bytes),
-                       call_.src() + elements.begin * unit(), elements.count * unit());
+        copy_and_poll(local_.next_stage_buffer(chosen_.stage_bytes),
+                      call_.src() + elements.begin * unit(), elements.count * unit());
     }
     void stage_result(std::size_t chunk) const {
         rma::copy_cached(local_.next_stage_buffer(chosen_.stage_bytes) + result_offset(), result_,
@@ -144,16 +145,16 @@ private:
         for (std::size_t step = 0; step < chosen_.num_slices; ++step) {
             std::size_t const index = (self_ + step) % chosen_.num_slices;
             range const slice = slice_of(chunk, index);
-            copy_in_pieces(call_.dst() + (chunks_[chunk].begin + slice.begin) * unit(),
-                           local_.stage_buffer_of(index, chosen_.stage_bytes) + result_offset(),
-                           slice.count * unit());
+            copy_and_poll(call_.dst() + (chunks_[chunk].begin + slice.begin) * unit(),
+                          local_.stage_buffer_of(index, chosen_.stage_bytes) + result_offset(),
+                          slice.count * unit());
         }
     }
-    void copy_in_pieces(std::byte *to, const std::byte *from, std::size_t nbytes) {
-        for (std::size_t at = 0; at < nbytes; at += piece_bytes) {
-            rma::copy_cached(to + at, from + at, std::min(piece_bytes, nbytes - at));
-            since_advance_ += std::min(piece_bytes, nbytes - at);
-            if (exchange_ != nullptr && since_advance_ >= piece_bytes) {
+    void copy_and_poll(std::byte *to, const std::byte *from, std::size_t nbytes) {
+        for (std::size_t at = 0; at < nbytes; at += bytes_between_polls) {
+            rma::copy_cached(to + at, from + at, std::min(bytes_between_polls, nbytes - at));
+            since_advance_ += std::min(bytes_between_polls, nbytes - at);
+            if (exchange_ != nullptr && since_advance_ >= bytes_between_polls) {
                 exchange_->advance();
                 since_advance_ = 0;
             }
@@ -165,7 +166,6 @@ private:
     group::local_group &local_;
     group::arrival_protocol &arrivals_;
     std::size_t self_; ///< local index
-    bool owns_slice_;
     chunking chunks_;
     std::size_t alignment_;                   ///< of slices, elements
     std::vector<const std::byte *> operands_; ///< [local index] in the arena; null: staged

@@ -17,26 +17,14 @@
 // If N is no power of two, doubling and halving fold nodes first: 2 messages and 2 b more.
 #pragma once
 
+#include "coll/collective.h"
+
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 
 namespace diomp::coll {
 
-enum class exchange_method : std::uint8_t { doubling, halving, direct };
 /// For the log: "halving".
 const char *name_of(exchange_method method);
-
-/// Limits of the choice; equal on all members.
-struct slicing_options {
-    /// Nodes with fewer members do not split small operands: their leaders are not the bottleneck.
-    std::size_t min_members = 5;
-    /// All calls that can be sliced are, whatever the model says.
-    bool always = false;
-    /// For tests: `always`, with this exchange and chunks of this size.
-    std::optional<exchange_method> forced_exchange;
-    std::size_t max_chunk_bytes = SIZE_MAX;
-};
 
 /// What the choice depends on; equal on all members.
 struct allreduce_shape {

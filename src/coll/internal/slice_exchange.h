@@ -56,7 +56,7 @@ public:
 
 private:
     enum class action : std::uint8_t { send, receive, combine, combine_all };
-    struct step {
+    struct exchange_step {
         action what;
         std::size_t node = 0;
         range elements;
@@ -82,11 +82,11 @@ private:
     void add_operand(std::size_t node, range elements, std::size_t message);
 
     void run_steps(bool may_wait);
-    [[nodiscard]] bool run_step(const step &next, bool may_wait);
-    void send(const step &what);
-    void receive(const step &what);
-    void combine(const step &what);
-    void combine_all(const step &what);
+    [[nodiscard]] bool run_step(const exchange_step &next, bool may_wait);
+    void send(const exchange_step &what);
+    void receive(const exchange_step &what);
+    void combine(const exchange_step &what);
+    void combine_all(const exchange_step &what);
     [[nodiscard]] std::span<std::byte> bytes_of(range elements) const;
     [[nodiscard]] std::uint64_t tag_of(std::size_t message) const;
     /// Partition `first` of `num` and the `count` - 1 after it.
@@ -99,7 +99,7 @@ private:
     bool sends_whole_; ///< before it combines
     std::byte *next_received_;
     std::deque<incoming> incoming_;
-    std::vector<step> steps_;
+    std::vector<exchange_step> steps_;
     std::size_t next_step_ = 0;
 };
 
