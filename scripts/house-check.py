@@ -231,7 +231,7 @@ def measure():
         "project headers that a source sees, maximum":
             (max(seen.values()), [f"{name} {count}" for name, count in sorted(seen.items(), key=lambda row: -row[1])[:10]]),
         "doc comments that begin with a reference to another": (len(comments), comments),
-        "lines of src and tools": (95230sum(text.count("\n") for text in texts.values()), []),
+        "lines of src and tools": (sum(text.count("\n") for text in texts.values()), []),
     }
 
 
