@@ -11,7 +11,7 @@
 namespace diomp::runtime {
 namespace {
 
-constexpr std::string_view key = "coll.tuning";
+constexpr std::string_view tuning_key = "coll.tuning";
 /// The value begins with one of these; the remedy of an error follows in a line of its own.
 constexpr char has_rules = 'r';
 constexpr char has_failed = 'e';
@@ -33,14 +33,14 @@ std::string describe(const std::string &file) {
 status publish_tuning(launch::launcher &launcher, const std::string &file) {
     launch::job_info const &job = launcher.info();
     return job.rank == world_rank{0} && job.size > 1
-               ? launch::publish_long_value(launcher, key, describe(file))
+               ? launch::publish_long_value(launcher, tuning_key, describe(file))
                : status{};
 }
 
 result<std::shared_ptr<const coll::algorithm_source>> fetch_tuning(launch::launcher &launcher,
                                                                    const std::string &file) {
     auto fetched = launcher.info().size == 1 ? result<std::string>(describe(file))
-                                             : launch::fetch_long_value(launcher, key);
+                                             : launch::fetch_long_value(launcher, tuning_key);
     DIOMP_TRY(fetched);
     std::string_view const text = fetched.value();
     if (text.starts_with(has_failed)) {
