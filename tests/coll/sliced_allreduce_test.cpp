@@ -320,7 +320,7 @@ TEST(allreduce_choice, chunks_and_slices_fit_their_buffers) {
             for (std::size_t const unit : {1U, 8U, 12U, 16U, 1000U, 65535U}) {
                 for (std::size_t count = 1; count <= mebibyte; count = count * 3 + 1) {
                     allreduce_choice const chosen = choose_allreduce(
-                        {nodes, members, members, count, unit, {.min_members = 2}});
+                        {nodes, members, members, count, unit, {2, false, {}, SIZE_MAX}});
                     if (!chosen.is_sliced) {
                         continue;
                     }
