@@ -5,6 +5,8 @@
 #
 #   scripts/setup.sh           what `make build` and `make demo` need
 #   scripts/setup.sh --check   also what `make check` and the comparisons need
+#   scripts/setup.sh --llvm 22 also another version of LLVM, beside the packaged one (scripts/llvm-toolchain.sh), and the
+#                              source of its libomptarget; build with -DDIOMP_LLVM_VERSIONS="19;22" (docs/llvm.md)
 #   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
 set -eu
 
@@ -78,16 +80,30 @@ libmpich-dev          the same
 
 check=no
 list=no
-for argument in "$@"; do
-    case $argument in
+llvm=
+while [ $# != 0 ]; do
+    case $1 in
     --check) check=yes ;;
     --list) list=yes ;;
+    --llvm)
+        llvm="$llvm ${2:?--llvm needs a version, such as 22}"
+        shift
+        ;;
     *)
-        echo "setup.sh: unknown argument '$argument' (known: --check, --list)" >&2
+        echo "setup.sh: unknown argument '$1' (known: --check, --llvm, --list)" >&2
         exit 2
         ;;
     esac
+    shift
 done
+
+# Last: the packages of the system first, which it is unpacked and built with.
+add_llvm() {
+    for version in $llvm; do
+        "$(dirname "$0")/llvm-toolchain.sh" --llvm "$version" >/dev/null
+        "$(dirname "$0")/fetch-llvm.sh" --llvm "$version" >/dev/null
+    done
+}
 
 if [ "$list" = yes ]; then
     printf 'Build and demo:\n%s\nChecks and comparisons:\n%s' "$build_packages" "$check_packages"
@@ -109,7 +125,7 @@ missing=
 for name in $names; do
     printf '%s\n' "$installed" | grep -qxF "$name" || missing="$missing $name"
 done
-[ -n "$missing" ] || exit 0
+[ -n "$missing" ] || { add_llvm; exit; }
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
@@ -139,3 +155,4 @@ if ! install_missing >"$log" 2>&1; then
         exit 1
     fi
 fi
+add_llvm
