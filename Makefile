@@ -5,6 +5,7 @@
 #   make check-all                the same with the thorough tests, gcc, 64-bit Arm, every test under the sanitizers
 #   make build | bench | coverage
 #   make install PREFIX=/opt/diomp
+#   make deb                      Debian packages in build/deb
 #   make docs                     the documentation as a site in build/site
 #   make clean
 PREFIX ?= /usr/local
@@ -15,7 +16,7 @@ DESTDIR ?=
 ccache := $(shell command -v ccache 2>/dev/null)
 speed_up := -DDIOMP_BATCH=8 $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
-.PHONY: all build demo check check-all bench install coverage docs clean setup configure
+.PHONY: all build demo check check-all bench install deb coverage docs clean setup configure
 all: build
 
 setup:
@@ -47,10 +48,15 @@ check:
 	@scripts/check.sh $(CHECK) $(PARTS)
 
 check-all:
+	@scripts/setup.sh --deb
 	@$(MAKE) --no-print-directory check CHECK=--all
 
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install build/release
+
+deb:
+	@scripts/setup.sh --deb
+	@JOBS=$(JOBS) scripts/deb.sh
 
 coverage:
 	@scripts/setup.sh --check

@@ -82,7 +82,7 @@ module diomp
     public :: ompx_channel_try_acquire, ompx_channel_commit, ompx_channel_receive, ompx_channel_try_receive
     public :: ompx_channel_release, ompx_channel_test, ompx_channel_wait_any, ompx_channel_test_any
     public :: ompx_dims_create, ompx_cart_create, ompx_cart_free, ompx_cart_num_dims, ompx_cart_size, ompx_cart_dims
-    public :: ompx_cart_rank, ompx_cart_coords, ompx_cart_shift, ompx_cart_exchange, ompx_cart_exchangev
+    public :: ompx_cart_rank, ompx_cart_coords, ompx_cart_shift, ompx_cart_exchange, ompx_cart_exchangev, ompx_cart_exchange_dim
     public :: ompx_group_create, ompx_group_split, ompx_group_merge, ompx_group_dup, ompx_group_free
     public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank, ompx_group_split_node, ompx_group_node_members
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather

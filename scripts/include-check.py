@@ -55,14 +55,16 @@ OPEN = {"base/secure", "launch/local", "launch/gasnet", "launch/gaspi", "offload
 
 # Folders outside src/ that may see parts of it, and why.
 GRANTS = {
-    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them
-    "tools/diomp-info": ["base", "config", "transport", "device", "offload", "runtime"],
+    # prints the table of settings; --doctor asks where segments lie; --topology what devices can do, and who would drive them;
+    # --coll-tuning which algorithms there are
+    "tools/diomp-info": ["base", "config", "transport", "device", "coll", "offload", "runtime"],
     # drives devices of other hosts below OpenMP, by the table that libomptarget uses
     "tools/diomp-bench": ["base", "offload"],
     # a service of devices: its session is a rank of the client's world
     "tools/diomp-deviced": ["base", "base/secure", "config", "launch", "offload", "offload/remote", "offload/service"],
     # ranks of the library as actors of a simulation: it builds them from the parts that a process has one of
     "bench/simulation": ["base", "transport", "messaging", "sync", "group", "coll"],
+    "bench/handshake": ["base", "base/secure"],  # both sides of a handshake without sockets
     "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
     "tools/diomp-run": ["base", "base/secure", "launch", "launch/local"],  # the other end of the launcher's socket

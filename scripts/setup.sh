@@ -7,6 +7,7 @@
 #   scripts/setup.sh --check   also what `make check` and the comparisons need
 #   scripts/setup.sh --llvm 22 also another version of LLVM, beside the packaged one (scripts/llvm-toolchain.sh), and the
 #                              source of its libomptarget; build with -DDIOMP_LLVM_VERSIONS="19;22" (docs/llvm.md)
+#   scripts/setup.sh --deb     what `make deb` and the test of its packages need, beside what the build needs
 #   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
 set -eu
 
@@ -77,20 +78,32 @@ libopenmpi-dev        the same; also oshcc, for OpenSHMEM
 mpich                 a second MPI in bench/compare
 libmpich-dev          the same
 '
+deb_packages='
+dpkg-dev              builds Debian packages
+debhelper             the same
+dh-python             the same, for the package for Python
+lintian               checks them
+debootstrap           a new Debian to install them in: the tests packages.*, scripts/fresh-machine.sh
+gfortran              the Fortran module
+python3-dev           headers for the package for Python
+python3-venv          its environment, see scripts/python-env.sh
+'
 
 check=no
+deb=no
 list=no
 llvm=
 while [ $# != 0 ]; do
     case $1 in
     --check) check=yes ;;
+    --deb) deb=yes ;;
     --list) list=yes ;;
     --llvm)
         llvm="$llvm ${2:?--llvm needs a version, such as 22}"
         shift
         ;;
     *)
-        echo "setup.sh: unknown argument '$1' (known: --check, --llvm, --list)" >&2
+        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --llvm, --list)" >&2
         exit 2
         ;;
     esac
@@ -106,13 +119,15 @@ add_llvm() {
 }
 
 if [ "$list" = yes ]; then
-    printf 'Build and demo:\n%s\nChecks and comparisons:\n%s' "$build_packages" "$check_packages"
+    printf 'Build and demo:\n%s\nChecks and comparisons:\n%s\nDebian packages:\n%s' \
+        "$build_packages" "$check_packages" "$deb_packages"
     exit 0
 fi
 
 wanted=$build_packages
 [ "$check" = no ] || wanted=$wanted$check_packages
-names=$(printf '%s' "$wanted" | awk 'NF { print $1 }')
+[ "$deb" = no ] || wanted=$wanted$deb_packages
+names=$(printf '%s' "$wanted" | awk 'NF && !seen[$1]++ { print $1 }')
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "setup.sh: this is no Debian system; please install the counterparts of:" "$names" >&2

@@ -3,7 +3,7 @@
 """Collectives of many ranks on simulated machines, DiOMP's beside those of SMPI with the selections of Open MPI and
 MPICH. docs/simulation.md has the results and their meaning.
 
-  simulate.py BUILD [--ranks 1024,8192] [--topology fat-tree,dragonfly] [--limit 300] [--json FILE] [--only REGEX]
+  simulate.py BUILD [--ranks 1024,8192] [--topology fat-tree,dragonfly] [--limit 300] [--json FILE] [--only REGEX] [--global]
 
 Prints a table of microseconds; `ratio` is DiOMP's time by the better one of the others. A run that takes longer than
 the limit, or more memory than the machine has, leaves "-". Rows that are in FILE already are not run again.
@@ -27,7 +27,7 @@ SIZES = {
     "alltoall": {1024: [8, 64, 256, KIB], 8192: [8], 10 ** 6: []},
 }
 # All ranks of each node are simulated up to this many ranks times bytes; above, one stands for its node.
-ALL_RANKS_MAX = {"barrier": (8192, 0), "bcast": (8192, 64 * KIB), "allreduce": (8192, 256 * KIB),
+ALL_RANKS_MAX = {"barrier": (8192, 0), "bcast": (8192, 64 * KIB), "allreduce": (8192, 64 * MIB),
                  "allgather": (1024, KIB), "alltoall": (8192, 10 ** 9)}
 
 
@@ -40,14 +40,16 @@ def simulates_all(collective, ranks, nbytes):
     return ranks <= max_ranks and (collective == "barrier" or nbytes <= max_bytes)
 
 
-def simulate(build, library, topology, ranks, collective, nbytes, limit_s):
+def simulate(options, library, topology, ranks, collective, nbytes):
     """The row of the run; None if it does not end in time."""
-    command = [os.path.join(build, "bin", "diomp-sim"), "--library", library, "--topology", topology, "--nodes",
+    command = [os.path.join(options.build, "bin", "diomp-sim"), "--library", library, "--topology", topology, "--nodes",
                str(ranks // PER_NODE), "--per-node", str(PER_NODE), "--collectives", collective, "--sizes", str(nbytes)]
     if library == "diomp" and simulates_all(collective, ranks, nbytes):
         command.append("--all-ranks")
+    if library == "diomp" and options.in_global_memory:
+        command.append("--global")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit, check=False)
     except subprocess.TimeoutExpired:
         return None
     if done.returncode < 0:
@@ -92,6 +94,8 @@ def main():
     parser.add_argument("--limit", type=float, default=300, help="seconds for one run")
     parser.add_argument("--json", default="", help="keeps the times")
     parser.add_argument("--only", default="", help="cells to run, such as '1024 (barrier|bcast)'")
+    parser.add_argument("--global", dest="in_global_memory", action="store_true",
+                        help="DiOMP's buffers are global memory, which ranks of a node read where it lies")
     options = parser.parse_args()
     known = {}
     if options.json and os.path.exists(options.json):
@@ -103,7 +107,7 @@ def main():
         times = known.setdefault(name, {})
         for library in LIBRARIES:
             if library not in times:
-                row = simulate(options.build, library, *cell, options.limit)
+                row = simulate(options, library, *cell)
                 times[library] = row["seconds"] if row else None
         print(line_of(cell, times), flush=True)
         if options.json:

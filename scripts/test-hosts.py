@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Two to four hosts on this machine, out of namespaces, joined by a network of their own.
+"""Two to 32 hosts on this machine, out of namespaces, joined by a network of their own.
 
   test-hosts.py [--hosts N] -- COMMAND...   runs COMMAND on the first host, removes all when it ends
   test-hosts.py --check                     says whether this machine allows it (77: no)
@@ -12,8 +12,9 @@ COMMAND finds in its environment
 and may call, or a person in `test-hosts.py -- bash`:
   test-hosts.py link HOST down|up           the host's interface
   test-hosts.py cable HOST out|in           the other end: the host sees no carrier, and no error
-  test-hosts.py netem HOST [--loss PERCENT] [--delay MS]
-                                            for what leaves HOST; without options: a good wire again
+  test-hosts.py netem HOST [--loss PERCENT] [--delay MS] [--rate BYTES]
+                                            for what leaves HOST, and BYTES per second in each direction; without
+                                            options: a good wire again
   test-hosts.py console HOST COMMAND...     a shell command on HOST that needs no network
 
 Works as root and, where user namespaces are allowed, as anybody. Exits with COMMAND's status, or with 77 and a line
@@ -53,6 +54,7 @@ def fault(words):
     netem.add_argument("host")
     netem.add_argument("--loss", type=float, default=0, help="percent")
     netem.add_argument("--delay", type=float, default=0, help="milliseconds")
+    netem.add_argument("--rate", type=float, default=0, help="bytes per second")
     console = kinds.add_parser("console")
     console.add_argument("host")
     console.add_argument("command", nargs=argparse.REMAINDER)
@@ -67,7 +69,7 @@ def fault(words):
 
 def run(words):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", type=int, choices=(2, 3, 4), default=2)
+    parser.add_argument("--hosts", type=int, choices=range(2, 33), metavar="N", default=2)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("command", nargs="*", metavar="-- COMMAND")
     options = parser.parse_args(words)

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <simgrid/s4u/Actor.hpp>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -23,15 +24,19 @@ constexpr std::size_t max_control_bytes = 4096;
 struct {
     double seconds_per_byte = 0;
     bool moves_data = true;
-    const std::byte *slots = nullptr;
-    std::size_t slots_bytes = 0;
+    std::span<const std::byte> slots;
+    std::span<const std::byte> operands;
     std::vector<double> debts; ///< [actor]
 } state;
 
-bool is_in_slots(const void *operand) {
+bool is_in(std::span<const std::byte> memory, const void *operand) {
     return reinterpret_cast<std::uintptr_t>(operand) -
-               reinterpret_cast<std::uintptr_t>(state.slots) <
-           state.slots_bytes;
+               reinterpret_cast<std::uintptr_t>(memory.data()) <
+           memory.size();
+}
+
+bool is_of_others(const void *operand) {
+    return is_in(state.slots, operand) || is_in(state.operands, operand);
 }
 
 void charge(std::size_t nbytes) {
@@ -49,11 +54,11 @@ bool is_skipped(std::size_t nbytes) { return !state.moves_data && nbytes > max_c
 
 coll::combine_function real_sum = nullptr;
 
-/// An operand in a stage buffer comes from another core; one that a message has brought is in this
-/// core's memory.
+/// An operand in a stage buffer, or in another rank's memory, comes from another core; one that a
+/// message has brought is in this core's memory.
 void charged_sum(void *out, const void *a, const void *b, std::size_t count) {
     std::size_t const nbytes = count * sizeof(double);
-    charge((is_in_slots(a) ? nbytes : 0) + (is_in_slots(b) ? nbytes : 0));
+    charge((is_of_others(a) ? nbytes : 0) + (is_of_others(b) ? nbytes : 0));
     if (!is_skipped(nbytes)) {
         real_sum(out, a, b, count);
     }
@@ -69,9 +74,10 @@ coll::combine_function charged(coll::combine_function real) {
 void charge_copies(const copy_costs &costs) {
     state.seconds_per_byte = costs.seconds_per_byte;
     state.moves_data = costs.moves_data;
-    state.slots = costs.slots.data();
-    state.slots_bytes = costs.slots.size();
+    state.slots = costs.slots;
 }
+
+void charge_operands(std::span<const std::byte> operands) { state.operands = operands; }
 
 } // namespace diomp::simulation
 

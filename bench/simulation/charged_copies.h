@@ -16,4 +16,7 @@ struct copy_costs {
 /// From now on copies cost time; before, none. Call before the actors run.
 void charge_copies(const copy_costs &costs);
 
+/// The program's operands, which ranks read from each other's memory too.
+void charge_operands(std::span<const std::byte> operands);
+
 } // namespace diomp::simulation

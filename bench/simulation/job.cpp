@@ -4,6 +4,7 @@
 #include "base/lazy_array.h"
 #include "charged_copies.h"
 
+#include <cstdint>
 #include <new>
 #include <stdexcept>
 #include <sys/mman.h>
@@ -20,6 +21,14 @@ messaging::engine_options waits() {
             .warn_after_s = 0,
             .progress_thread = false,
             .is_oversubscribed = false};
+}
+
+/// In one process every address is the same memory in all ranks.
+coll::options collective_options(const job_options &options) {
+    coll::options chosen;
+    chosen.arena_span = options.in_arena ? SIZE_MAX : 0;
+    chosen.slicing = options.slicing;
+    return chosen;
 }
 
 } // namespace
@@ -51,7 +60,7 @@ job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
       fabric_{.hardware = options.hardware, .moves_data = options.moves_data, .ports = {}},
       slots_(slot_bytes *
              static_cast<std::size_t>(options.hardware.num_nodes * options.simulated_per_node())),
-      collectives_(coll::options{}) {
+      collectives_(collective_options(options)) {
     int const num_ranks = options.hardware.num_nodes * options.simulated_per_node();
     for (int number = 0; number < num_ranks; ++number) {
         node_of_.push_back(number / options.simulated_per_node());

@@ -51,7 +51,9 @@ private:
 
 struct job_options {
     machine hardware;
-    bool all_ranks = false;  ///< else one rank of each node stands for all of it
+    bool all_ranks = false; ///< else one rank of each node stands for all of it
+    coll::slicing_options slicing;
+    bool in_arena = false; ///< the program's buffers are global memory, which others on a node read
     bool moves_data = false; ///< all messages carry their data; else long ones only its size
 
     [[nodiscard]] int simulated_per_node() const { return all_ranks ? hardware.ranks_per_node : 1; }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "charged_copies.h"
 #include "diomp/types.h"
 #include "measured.h"
 #include "node_work.h"
@@ -122,7 +123,11 @@ public:
                 const result_sink &sink)
         : ranks_(ranks), trials_(trials), repeats_(repeats), verifies_(verifies), sink_(sink),
           together_(s4u::Barrier::create(static_cast<unsigned>(ranks.size()))), src_(largest().src),
-          dst_(largest().dst) {}
+          dst_(largest().dst) {
+        if (ranks.options().in_arena) {
+            charge_operands({src_.data(), src_.nbytes()});
+        }
+    }
 
     void run_rank(int rank) {
         for (const trial &each : trials_) {

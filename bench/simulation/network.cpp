@@ -14,11 +14,9 @@ constexpr std::size_t max_long_bytes = std::size_t{1} << 20;
 /// Ranks always wake each other, as if all slept.
 std::atomic<std::uint32_t> const sleepers{1};
 
-packet make_packet(port &sender, world_rank self, world_rank peer, transport::handler_id handler,
+packet make_packet(world_rank self, transport::handler_id handler,
                    std::span<const std::byte> payload) {
-    packet made{.source = self, .handler = handler, .payload = {payload.begin(), payload.end()}};
-    made.order = sender.next_order(peer);
-    return made;
+    return {.source = self, .handler = handler, .payload = {payload.begin(), payload.end()}};
 }
 
 void deliver_and_notify(port &target, packet arrived) {
@@ -35,7 +33,7 @@ node::node(fabric &shared, world_rank self) : shared_(shared), self_(self), own_
 bool node::try_send(world_rank peer, transport::handler_id handler,
                     std::span<const std::byte> payload) {
     port &target = shared_.of(peer);
-    target.deliver(make_packet(own_, self_, peer, handler, payload));
+    target.deliver(make_packet(self_, handler, payload));
     target.notify_after(shared_.hardware.round_s());
     return true;
 }
@@ -78,13 +76,13 @@ void network::start(world_rank peer, std::size_t nbytes, std::function<void()> a
     ++own_.sent().messages;
     own_.sent().bytes += nbytes;
     spend(shared_.hardware.overhead_of(nbytes));
-    carry(own_, shared_.of(peer), nbytes, std::move(arrived));
+    own_.send(shared_.of(peer), nbytes, std::move(arrived));
 }
 
 bool network::try_send(world_rank peer, transport::handler_id handler,
                        std::span<const std::byte> payload) {
     port &target = shared_.of(peer);
-    start(peer, payload.size(), [&target, sent = make_packet(own_, self_, peer, handler, payload)] {
+    start(peer, payload.size(), [&target, sent = make_packet(self_, handler, payload)] {
         deliver_and_notify(target, sent);
     });
     return true;

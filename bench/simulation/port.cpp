@@ -14,20 +14,6 @@ namespace s4u = simgrid::s4u;
 
 port::port(s4u::Host *host) : host_(host), arrivals_(s4u::Semaphore::create(0)) {}
 
-void port::deliver(packet arrived) {
-    if (arrived.is_long) {
-        packets_.push_back(std::move(arrived));
-        return;
-    }
-    stream &from = streams_[arrived.source.value()];
-    from.early.emplace(arrived.order, std::move(arrived));
-    for (auto first = from.early.begin(); first != from.early.end() && first->first == from.next;
-         ++from.next) {
-        packets_.push_back(std::move(first->second));
-        first = from.early.erase(first);
-    }
-}
-
 packet port::next() {
     packet first = std::move(packets_.front());
     packets_.pop_front();
@@ -54,14 +40,40 @@ void port::wait() {
     is_notified_ = false;
 }
 
-// An actor for each message: SimGrid 3.32 tells only a waiting actor that a message has arrived.
-void carry(const port &from, const port &to, std::size_t nbytes, std::function<void()> then) {
-    s4u::Host *const source = from.host();
-    s4u::Host *const target = to.host();
-    s4u::Actor::create("message", source, [source, target, nbytes, then = std::move(then)] {
-        s4u::Comm::sendto(source, target, nbytes);
-        then();
-    });
+port::connection &port::connection_to(const port &to) {
+    auto const [found, is_new] = connections_.try_emplace(&to);
+    if (is_new) {
+        std::vector<s4u::Link *> links;
+        host_->route_to(to.host(), links, &found->second.latency_s);
+    }
+    return found->second;
+}
+
+// The network's own latency is zero (program.cpp): a message whose bytes wait for those of an
+// earlier one has its latency meanwhile. An actor for each message, since SimGrid 3.32 tells only a
+// waiting actor that a message has arrived.
+void port::send(const port &to, std::size_t nbytes, std::function<void()> then) {
+    connection &through = connection_to(to);
+    s4u::Actor::create(
+        "message", host_,
+        [this, &through, target = to.host(), what = transfer{nbytes, std::move(then)}] {
+            spend(through.latency_s);
+            pass(through, target, what);
+        });
+}
+
+void port::pass(connection &through, s4u::Host *target, transfer what) {
+    through.waiting.push_back(std::move(what));
+    if (std::exchange(through.is_busy, true)) {
+        return;
+    }
+    while (!through.waiting.empty()) {
+        transfer const first = std::move(through.waiting.front());
+        through.waiting.pop_front();
+        s4u::Comm::sendto(host_, target, first.nbytes);
+        first.then();
+    }
+    through.is_busy = false;
 }
 
 void spend(double seconds) {

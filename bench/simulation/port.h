@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <simgrid/forward.h>
 #include <simgrid/s4u/Semaphore.hpp>
@@ -31,7 +30,6 @@ struct packet {
     bool is_long = false;
     std::size_t long_bytes = 0;
     std::vector<std::byte> long_payload{}; ///< empty if the job moves no data
-    std::uint64_t order = 0;               ///< among the messages of its source that are not long
 
     [[nodiscard]] std::size_t nbytes() const { return payload.size() + long_bytes; }
 };
@@ -48,9 +46,11 @@ public:
 
     [[nodiscard]] simgrid::s4u::Host *host() const { return host_; }
     [[nodiscard]] traffic &sent() { return sent_; }
-    /// Puts a packet where next() finds it: those that are not long in the order in which they were
-    /// sent.
-    void deliver(packet arrived);
+    /// Carries `nbytes` to the other port's host, after what is under way there already, then calls
+    /// `then`. Returns at once.
+    void send(const port &to, std::size_t nbytes, std::function<void()> then);
+    /// Puts a packet where next() finds it.
+    void deliver(packet arrived) { packets_.push_back(std::move(arrived)); }
     [[nodiscard]] bool has_packets() const { return !packets_.empty(); }
     packet next();
     /// Ends the rank's wait(), now or at its next call. Any actor, and SimGrid's own context.
@@ -59,26 +59,31 @@ public:
     void notify_after(double seconds);
     /// Lets simulated time pass until notify().
     void wait();
-    std::uint64_t next_order(world_rank to) { return orders_[to.value()]++; }
 
 private:
-    struct stream {
-        std::uint64_t next = 0;
-        std::map<std::uint64_t, packet> early;
+    struct transfer {
+        std::size_t nbytes;
+        std::function<void()> then;
     };
+    /// The messages to another port, which arrive in the order in which they were sent.
+    struct connection {
+        double latency_s = 0;
+        bool is_busy = false;
+        std::deque<transfer> waiting{};
+    };
+    connection &connection_to(const port &to);
+    /// Called when the message's latency is over.
+    void pass(connection &through, simgrid::s4u::Host *target, transfer what);
 
     simgrid::s4u::Host *host_;
     simgrid::s4u::SemaphorePtr arrivals_;
     bool is_notified_ = false;
     bool has_timer_ = false;
     std::deque<packet> packets_;
-    std::unordered_map<int, stream> streams_;       ///< by source
-    std::unordered_map<int, std::uint64_t> orders_; ///< by destination
+    std::unordered_map<const port *, connection> connections_;
     traffic sent_;
 };
 
-/// Carries `nbytes` from one port's host to the other's, then calls `then`. Returns at once.
-void carry(const port &from, const port &to, std::size_t nbytes, std::function<void()> then);
 /// The calling rank's core works so long.
 void spend(double seconds);
 

@@ -32,6 +32,8 @@ struct arguments {
     std::vector<std::string> collectives{"barrier", "bcast", "allreduce"};
     std::vector<std::size_t> sizes{8};
     bool all_ranks = false;
+    bool in_arena = false;
+    diomp::coll::slicing_options slicing;
     int repeats = 1;
     bool verifies = false;
     bool prints_platform = false;
@@ -83,6 +85,11 @@ void add_options(CLI::App &app, arguments &into) {
         ->transform(CLI::AsSizeValue(false));
     app.add_flag("--all-ranks", into.all_ranks,
                  "simulate each rank of a node; else one stands for all");
+    app.add_flag("--global", into.in_arena,
+                 "the buffers are global memory, which ranks of a node read without a copy");
+    app.add_option("--sliced-members", into.slicing.min_members,
+                   "members of a node from which allreduces may be sliced")
+        ->check(CLI::Range(2, 1 << 20));
     app.add_option("--repeat", into.repeats, "timed calls; the last one counts")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--verify", into.verifies, "move the data and compare the results");
@@ -165,7 +172,9 @@ void configure(const arguments &given) {
                              "contexts/guard-size:0", "surf/precision:1e-10"}) {
         engine::set_config(each);
     }
-    if (given.library != "diomp") {
+    if (given.library == "diomp") {
+        engine::set_config("network/latency-factor:0"); // port.cpp has the latencies
+    } else {
         smpi_init_options();
         std::string const overhead = smpi_overhead(given.hardware);
         for (const char *each : {"smpi/os", "smpi/ois", "smpi/or"}) {
@@ -205,6 +214,8 @@ void run(const arguments &given, s4u::Engine &engine) {
     }
     job ranks({.hardware = given.hardware,
                .all_ranks = given.all_ranks && given.hardware.ranks_per_node > 1,
+               .slicing = given.slicing,
+               .in_arena = given.in_arena,
                .moves_data = given.verifies},
               hosts);
     measure_diomp(ranks, trials_of(given), given.repeats, given.verifies, print);

@@ -73,6 +73,18 @@ OMPX_API_ int ompx_cart_exchange(ompx_cart_t cart, const void *send, void *recei
 OMPX_API_ int ompx_cart_exchangev(ompx_cart_t cart, const void *const *send,
                                   const size_t *send_nbytes, void *const *receive,
                                   const size_t *receive_nbytes) OMPX_NOEXCEPT_;
+/**
+ * Exchanges blocks as ompx_cart_exchangev() does, in one dimension only: all lists are [2], for the
+ * neighbours before and after in dimension `dim`. Halos that have received one dimension before
+ * they send the next one carry the corners, so that no block goes to a diagonal neighbour.
+ *
+ * Collective over the ranks that differ in coordinate `dim` only; waits for the neighbours' blocks
+ * only. Neighbours call this and the other exchanges in the same order. OMPX_ERR_ARG if `dim` is
+ * not a dimension of the grid.
+ */
+OMPX_API_ int ompx_cart_exchange_dim(ompx_cart_t cart, int dim, const void *const *send,
+                                     const size_t *send_nbytes, void *const *receive,
+                                     const size_t *receive_nbytes) OMPX_NOEXCEPT_;
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -116,6 +116,17 @@ public:
         detail::check(ompx_cart_exchangev(handle_, sources.data(), sent.data(), targets.data(),
                                           received.data()));
     }
+    /// A block for the neighbour before and one for that after in one dimension.
+    template <transferable T>
+    void exchange(int dim, const std::array<std::span<const T>, 2> &send,
+                  const std::array<std::span<T>, 2> &receive) {
+        std::array<const void *, 2> const sources{send[0].data(), send[1].data()};
+        std::array<void *, 2> const targets{receive[0].data(), receive[1].data()};
+        std::array<std::size_t, 2> const sent{send[0].size_bytes(), send[1].size_bytes()};
+        std::array<std::size_t, 2> const received{receive[0].size_bytes(), receive[1].size_bytes()};
+        detail::check(ompx_cart_exchange_dim(handle_, dim, sources.data(), sent.data(),
+                                             targets.data(), received.data()));
+    }
     /// For functions of diomp.h; still owned.
     [[nodiscard]] ompx_cart_t get() const noexcept { return handle_; }
 

@@ -13,7 +13,9 @@
 
 #include <concepts>
 #include <cstddef>
+#include <numeric>
 #include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,24 @@ inline void expect_size(const char *call, std::size_t size, std::size_t expected
         fail(OMPX_ERR_ARG, std::string(call) + ": a buffer of " + std::to_string(size) +
                                " elements where " + std::to_string(expected) + " are needed");
     }
+}
+
+/// A count for each member, which add up to the elements of a buffer.
+inline void expect_blocks(const char *call, std::span<const std::size_t> counts, std::size_t size,
+                          group_ref group) {
+    if (counts.size() != static_cast<std::size_t>(group.size())) [[unlikely]] {
+        fail(OMPX_ERR_ARG, std::string(call) + ": " + std::to_string(counts.size()) +
+                               " counts for a group of " + std::to_string(group.size()));
+    }
+    expect_size(call, size, std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+}
+template <typename T>
+std::vector<std::size_t> block_nbytes(std::span<const std::size_t> counts) {
+    std::vector<std::size_t> nbytes(counts.begin(), counts.end());
+    for (std::size_t &each : nbytes) {
+        each *= sizeof(T);
+    }
+    return nbytes;
 }
 
 /// Starts an _nb function of C, which takes the pointer to its event as the last argument.
@@ -265,6 +285,41 @@ void alltoall(Dst &&dst, const Src &src, group_ref group = {}) {
     detail::expect_size("alltoall", detail::size_of(src) % members, 0);
     detail::check(ompx_alltoall(std::ranges::data(dst), std::ranges::data(src),
                                 detail::nbytes_of(src) / members, group.handle()));
+}
+
+/// Block i of src, of src_counts[i] elements, goes to member i; dst gets the block of member i, of
+/// dst_counts[i] elements. Blocks follow each other in the order of the members.
+template <writable_range Dst, transferable_range Src>
+    requires same_elements<Dst, Src>
+void alltoallv(Dst &&dst, std::span<const std::size_t> dst_counts, const Src &src,
+               std::span<const std::size_t> src_counts, group_ref group = {}) {
+    detail::expect_blocks("alltoallv", dst_counts, detail::size_of(dst), group);
+    detail::expect_blocks("alltoallv", src_counts, detail::size_of(src), group);
+    using T = std::ranges::range_value_t<Src>;
+    detail::check(ompx_alltoallv(std::ranges::data(dst), detail::block_nbytes<T>(dst_counts).data(),
+                                 nullptr, std::ranges::data(src),
+                                 detail::block_nbytes<T>(src_counts).data(), nullptr,
+                                 group.handle()));
+}
+
+/// What the members have sent to this one: counts[i] elements from member i, in order.
+template <transferable T>
+struct blocks {
+    std::vector<T> elements;
+    std::vector<std::size_t> counts;
+};
+/// For members that do not know what others send to them: the counts travel first.
+template <transferable_range Src>
+[[nodiscard]] blocks<std::ranges::range_value_t<Src>>
+alltoallv(const Src &src, std::span<const std::size_t> src_counts, group_ref group = {}) {
+    detail::expect_blocks("alltoallv", src_counts, detail::size_of(src), group);
+    blocks<std::ranges::range_value_t<Src>> received;
+    received.counts.resize(src_counts.size());
+    alltoall(received.counts, src_counts, group);
+    received.elements.resize(
+        std::accumulate(received.counts.begin(), received.counts.end(), std::size_t{0}));
+    alltoallv(received.elements, received.counts, src, src_counts, group);
+    return received;
 }
 
 } // namespace v1

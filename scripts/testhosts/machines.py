@@ -50,11 +50,17 @@ def forked(function):
     return pid
 
 
+def letters(index):
+    """a, ..., z, aa, ..."""
+    rest, last = divmod(index, 26)
+    return (letters(rest - 1) if rest else "") + chr(ord("a") + last)
+
+
 class host:
     def __init__(self, index, token):
         self.index = index
         # Names differ from run to run: programs make files in /tmp that are named after the host.
-        self.name = f"host{'abcd'[index]}-{token}"
+        self.name = f"host{letters(index)}-{token}"
         self.address = f"{NETWORK}.{index + 1}"
         self.port = f"port{index + 1}"
         self.wire = None
@@ -149,17 +155,20 @@ class host:
     def cable(self, state):
         ip("link", "set", self.port, "up" if state == "in" else "down")
 
-    def netem(self, loss_percent, delay_ms):
-        """Loss and delay for what leaves the host; both 0 takes them away. Returns how it is done."""
+    def netem(self, loss_percent, delay_ms, rate=0):
+        """Loss and delay for what leaves the host, and bytes per second in each direction (0: unlimited). All 0: a good
+        wire. Returns how it is done."""
         self.plain_wire()
-        if not loss_percent and not delay_ms:
+        if not loss_percent and not delay_ms and not rate:
             return "none"
         try:
+            if rate:  # tc limits what leaves only
+                raise unavailable
             self.call("tc", "qdisc", "replace", "dev", INTERFACE, "root", "netem", "limit", "100000",
                       "loss", f"{loss_percent}%", "delay", f"{delay_ms}ms")
             return "tc netem"
         except (unavailable, FileNotFoundError):
-            self.bad_wire(loss_percent, delay_ms)
+            self.relayed_wire(loss_percent, delay_ms, rate)
             return "relay"
 
     def plain_wire(self):
@@ -174,14 +183,14 @@ class host:
             ip("link", "del", self.port + "in")
             ip("link", "set", self.port, "master", "bridge")
 
-    def bad_wire(self, loss_percent, delay_ms):
+    def relayed_wire(self, loss_percent, delay_ms, rate):
         ends = self.port + "in", self.port + "out"
         ip("link", "set", self.port, "nomaster")
         ip("link", "add", ends[0], "mtu", str(MTU), "type", "veth", "peer", "name", ends[1], "mtu", str(MTU))
         ip("link", "set", ends[0], "up")
         ip("link", "set", ends[1], "master", "bridge", "up")
         reading, writing = os.pipe()
-        self.wire = forked(lambda: wire.relay(self.port, ends[0], loss_percent, delay_ms,
+        self.wire = forked(lambda: wire.relay(self.port, ends[0], loss_percent, delay_ms, rate,
                                               lambda: os.write(writing, b"1")))
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:

@@ -146,7 +146,7 @@ class switch:
 
 def fault(place, request):
     if request["what"] == "netem":
-        return place.netem(float(request["loss"]), float(request["delay"]))
+        return place.netem(float(request["loss"]), float(request["delay"]), float(request["rate"]))
     {"link": place.link, "cable": place.cable}[request["what"]](request["state"])
     return request["state"]
 

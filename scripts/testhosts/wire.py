@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A bad wire in user space, for kernels without `tc netem`: passes frames from one interface to another and back, and
-loses and delays those that leave the host."""
+"""A wire in user space, for kernels without `tc netem`: passes frames from one interface to another and back, loses and
+delays those that leave the host, and limits the rate of each direction."""
 import heapq
 import random
 import select
@@ -44,11 +44,34 @@ def put(port, frame):
         pass  # the interface is down or full: lost, as on a wire
 
 
-def relay(host_side, net_side, loss_percent, delay_ms, ready):
+class direction:
+    """One direction of a full-duplex wire of `rate` bytes per second; 0: unlimited."""
+
+    def __init__(self, rate):
+        self.rate = rate
+        self.free_at = 0.0
+
+    def sent_at(self, now, nbytes):
+        """When the last byte of a frame has left, if the frame is there as a whole now."""
+        if self.rate:
+            self.free_at = max(now, self.free_at) + nbytes / self.rate
+            return self.free_at
+        return now
+
+    def received_at(self, now, nbytes):
+        """The same for a frame whose last byte comes now, after the others at this rate."""
+        if self.rate:
+            self.free_at = max(now, self.free_at + nbytes / self.rate)
+            return self.free_at
+        return now
+
+
+def relay(host_side, net_side, loss_percent, delay_ms, rate, ready):
     """Never returns. `ready` is called when frames are passed."""
     host, net = open_port(host_side), open_port(net_side)
     chance = random.Random(SEED)
-    # (when it is due, number, frame): the number keeps the order of frames due at once.
+    leaving, arriving = direction(rate), direction(rate)
+    # (when it is due, number, port, frame): the number keeps the order of frames due at once.
     waiting = []
     number = 0
     ready()
@@ -57,11 +80,15 @@ def relay(host_side, net_side, loss_percent, delay_ms, ready):
         readable, _, _ = select.select([host, net], [], [], timeout)
         if net in readable:
             for frame in received(net):
-                put(host, frame)
+                number += 1
+                due = arriving.received_at(time.monotonic(), len(frame))
+                heapq.heappush(waiting, (due, number, host, frame))
         if host in readable:
             for frame in received(host):
                 if chance.random() * 100 >= loss_percent:
                     number += 1
-                    heapq.heappush(waiting, (time.monotonic() + delay_ms / 1000, number, frame))
+                    due = leaving.sent_at(time.monotonic(), len(frame)) + delay_ms / 1000
+                    heapq.heappush(waiting, (due, number, net, frame))
         while waiting and waiting[0][0] <= time.monotonic():
-            put(net, heapq.heappop(waiting)[2])
+            _, _, port, frame = heapq.heappop(waiting)
+            put(port, frame)

@@ -173,30 +173,56 @@ status check_dim(const cart::cart_grid &grid, int dim) {
     return {};
 }
 
-/// Checks and exchanges the blocks that block_at(side) -> pair of sent_block and received_block
-/// describes. Counts what is sent.
+/// Sides of a grid.
+struct sides {
+    std::size_t first;
+    std::size_t count;
+};
+sides all_sides(cart::cart &of) { return {0, of.exchange().num_neighbours()}; }
+
+/// Checks and exchanges the blocks that block_at(n), for n < which.count, -> pair of sent_block and
+/// received_block describes. Counts what is sent.
 template <typename BlockAt>
-status exchange(cart::cart &of, api::call_stats &stats, BlockAt &&block_at) {
+status exchange(cart::cart &of, sides which, api::call_stats &stats, BlockAt &&block_at) {
     auto &exchange = of.exchange();
-    std::vector<cart::sent_block> send(exchange.num_neighbours());
-    std::vector<cart::received_block> receive(exchange.num_neighbours());
-    for (std::size_t side = 0; side < send.size(); ++side) {
-        if (!exchange.has_neighbour(side)) {
+    std::vector<cart::sent_block> send(which.count);
+    std::vector<cart::received_block> receive(which.count);
+    for (std::size_t n = 0; n < which.count; ++n) {
+        if (!exchange.has_neighbour(which.first + n)) {
             continue;
         }
-        std::tie(send[side], receive[side]) = block_at(side);
-        DIOMP_TRY(api::check_size(send[side].nbytes));
-        DIOMP_TRY(api::check_size(receive[side].nbytes));
-        if (send[side].nbytes > 0) {
-            DIOMP_TRY(api::check_pointer(send[side].data, "send"));
+        std::tie(send[n], receive[n]) = block_at(n);
+        DIOMP_TRY(api::check_size(send[n].nbytes));
+        DIOMP_TRY(api::check_size(receive[n].nbytes));
+        if (send[n].nbytes > 0) {
+            DIOMP_TRY(api::check_pointer(send[n].data, "send"));
         }
-        if (receive[side].nbytes > 0) {
-            DIOMP_TRY(api::check_pointer(receive[side].data, "receive"));
+        if (receive[n].nbytes > 0) {
+            DIOMP_TRY(api::check_pointer(receive[n].data, "receive"));
         }
-        stats.nbytes += send[side].nbytes;
+        stats.nbytes += send[n].nbytes;
     }
-    return exchange.exchange(send, receive);
+    return exchange.exchange(which.first, send, receive);
 }
+
+/// Lists with an element for each of some sides.
+struct neighbour_lists {
+    const void *const *send;
+    const std::size_t *send_nbytes;
+    void *const *receive;
+    const std::size_t *receive_nbytes;
+
+    [[nodiscard]] status check() const {
+        DIOMP_TRY(api::check_pointer(send, "send"));
+        DIOMP_TRY(api::check_pointer(send_nbytes, "send_nbytes"));
+        DIOMP_TRY(api::check_pointer(receive, "receive"));
+        return api::check_pointer(receive_nbytes, "receive_nbytes");
+    }
+    [[nodiscard]] std::pair<cart::sent_block, cart::received_block>
+    operator()(std::size_t n) const {
+        return {{send[n], send_nbytes[n]}, {receive[n], receive_nbytes[n]}};
+    }
+};
 
 /// Block `side` of a buffer; null stays null.
 template <typename Byte, typename Void>
@@ -342,11 +368,12 @@ int ompx_cart_exchange(ompx_cart_t cart, const void *send, void *receive, size_t
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = find(running, cart);
             DIOMP_TRY(found);
-            return exchange(*found.value(), stats, [&](std::size_t side) {
-                return std::pair(
-                    cart::sent_block{block_of<const std::byte>(send, side, nbytes), nbytes},
-                    cart::received_block{block_of<std::byte>(receive, side, nbytes), nbytes});
-            });
+            return exchange(
+                *found.value(), all_sides(*found.value()), stats, [&](std::size_t side) {
+                    return std::pair(
+                        cart::sent_block{block_of<const std::byte>(send, side, nbytes), nbytes},
+                        cart::received_block{block_of<std::byte>(receive, side, nbytes), nbytes});
+                });
         });
 }
 
@@ -355,16 +382,27 @@ int ompx_cart_exchangev(ompx_cart_t cart, const void *const *send, const size_t 
     return api::call(
         "ompx_cart_exchangev", DIOMP_SITE, [&] { return describe(cart); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_pointer(send, "send"));
-            DIOMP_TRY(api::check_pointer(send_nbytes, "send_nbytes"));
-            DIOMP_TRY(api::check_pointer(receive, "receive"));
-            DIOMP_TRY(api::check_pointer(receive_nbytes, "receive_nbytes"));
+            neighbour_lists const blocks{send, send_nbytes, receive, receive_nbytes};
+            DIOMP_TRY(blocks.check());
             auto found = find(running, cart);
             DIOMP_TRY(found);
-            return exchange(*found.value(), stats, [&](std::size_t side) {
-                return std::pair(cart::sent_block{send[side], send_nbytes[side]},
-                                 cart::received_block{receive[side], receive_nbytes[side]});
-            });
+            return exchange(*found.value(), all_sides(*found.value()), stats, blocks);
+        });
+}
+
+int ompx_cart_exchange_dim(ompx_cart_t cart, int dim, const void *const *send,
+                           const size_t *send_nbytes, void *const *receive,
+                           const size_t *receive_nbytes) noexcept {
+    return api::call(
+        "ompx_cart_exchange_dim", DIOMP_SITE,
+        [&] { return fmt::format("{}, dim={}", describe(cart), dim); },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            neighbour_lists const blocks{send, send_nbytes, receive, receive_nbytes};
+            DIOMP_TRY(blocks.check());
+            auto found = find(running, cart);
+            DIOMP_TRY(found);
+            DIOMP_TRY(check_dim(found.value()->grid(), dim));
+            return exchange(*found.value(), {2 * static_cast<std::size_t>(dim), 2}, stats, blocks);
         });
 }
 

@@ -44,7 +44,7 @@ status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Mov
                                     const char *function, const void *site) noexcept {
     std::byte *const direct = direct_static_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) {
-        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+        return rma::put_bytes(direct, src, nbytes, g_fast.stream_threshold);
     }
     return api::call(
         function, site, [&] { return describe_put(rank, dst, src, nbytes); },
@@ -78,7 +78,7 @@ status record_transfer(api::call_stats &stats, int rank, std::size_t nbytes, Mov
                                       const void *src, std::size_t nbytes) {
     std::byte *direct = direct_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) [[likely]] {
-        return rma::copy_bytes(direct, src, nbytes, g_fast.stream_threshold);
+        return rma::put_bytes(direct, src, nbytes, g_fast.stream_threshold);
     }
     return put_slow_path(rank, dst, src, nbytes, function, site);
 }
@@ -99,19 +99,20 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
 }
 
 /// A non-blocking transfer that is complete on return.
+template <auto CopyLarge>
 [[gnu::always_inline]] inline int copy_at_once(void *to, const void *from, std::size_t nbytes,
                                                ompx_event_t *event) {
     if (event != nullptr) {
         *event = nullptr; // first, so that the call may end in the copy
     }
-    return rma::copy_bytes(to, from, nbytes, g_fast.stream_threshold);
+    return rma::copy_bytes<CopyLarge>(to, from, nbytes, g_fast.stream_threshold);
 }
 
 [[gnu::noinline]] int put_nb_slow_path(const void *site, int rank, void *dst, const void *src,
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *const direct = direct_static_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) {
-        return copy_at_once(direct, src, nbytes, event);
+        return copy_at_once<rma::copy_large_put>(direct, src, nbytes, event);
     }
     return api::call(
         "ompx_put_nb", site, [&] { return describe_put(rank, dst, src, nbytes); },
@@ -129,7 +130,7 @@ std::string describe_rect(int rank, const void *dst, const void *src, std::size_
                                        std::size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *const direct = direct_static_address(rank, src, nbytes);
     if (direct != nullptr && dst != nullptr) {
-        return copy_at_once(dst, direct, nbytes, event);
+        return copy_at_once<rma::copy_large>(dst, direct, nbytes, event);
     }
     return api::call(
         "ompx_get_nb", site, [&] { return describe_get(dst, rank, src, nbytes); },
@@ -158,7 +159,7 @@ int ompx_get(void *dst, int rank, const void *src, size_t nbytes) noexcept {
 int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, dst, nbytes);
     if (direct != nullptr && src != nullptr) [[likely]] {
-        return copy_at_once(direct, src, nbytes, event);
+        return copy_at_once<rma::copy_large_put>(direct, src, nbytes, event);
     }
     return put_nb_slow_path(DIOMP_SITE, rank, dst, src, nbytes, event);
 }
@@ -166,7 +167,7 @@ int ompx_put_nb(int rank, void *dst, const void *src, size_t nbytes, ompx_event_
 int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes, ompx_event_t *event) noexcept {
     std::byte *direct = direct_address(rank, src, nbytes);
     if (direct != nullptr && dst != nullptr) [[likely]] {
-        return copy_at_once(dst, direct, nbytes, event);
+        return copy_at_once<rma::copy_large>(dst, direct, nbytes, event);
     }
     return get_nb_slow_path(DIOMP_SITE, dst, rank, src, nbytes, event);
 }

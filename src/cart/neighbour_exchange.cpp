@@ -66,23 +66,25 @@ status neighbour_exchange::receive_block(side &from, const received_block &block
     return end.release();
 }
 
-status neighbour_exchange::exchange(std::span<const sent_block> send,
+status neighbour_exchange::exchange(std::size_t first, std::span<const sent_block> send,
                                     std::span<const received_block> receive) {
+    auto const sides = std::span(sides_).subspan(first, send.size());
     // First all ends: creation does not wait, and a neighbour may be waiting for any of them.
-    for (std::size_t i = 0; i < sides_.size(); ++i) {
-        if (sides_[i].neighbour) {
-            DIOMP_TRY(provide(sides_[i].sender, i, OMPX_CHANNEL_SENDER, send[i].nbytes));
-            DIOMP_TRY(provide(sides_[i].receiver, i, OMPX_CHANNEL_RECEIVER, receive[i].nbytes));
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+        if (sides[i].neighbour) {
+            DIOMP_TRY(provide(sides[i].sender, first + i, OMPX_CHANNEL_SENDER, send[i].nbytes));
+            DIOMP_TRY(
+                provide(sides[i].receiver, first + i, OMPX_CHANNEL_RECEIVER, receive[i].nbytes));
         }
     }
-    for (std::size_t i = 0; i < sides_.size(); ++i) {
-        if (sides_[i].neighbour) {
-            DIOMP_TRY(send_block(sides_[i], send[i]));
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+        if (sides[i].neighbour) {
+            DIOMP_TRY(send_block(sides[i], send[i]));
         }
     }
-    for (std::size_t i = 0; i < sides_.size(); ++i) {
-        if (sides_[i].neighbour) {
-            DIOMP_TRY(receive_block(sides_[i], receive[i]));
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+        if (sides[i].neighbour) {
+            DIOMP_TRY(receive_block(sides[i], receive[i]));
         }
     }
     return {};

@@ -42,8 +42,10 @@ public:
     [[nodiscard]] bool has_neighbour(std::size_t side) const {
         return sides_[side].neighbour.has_value();
     }
-    /// [num_neighbours()] each. OMPX_ERR_MISMATCH if a neighbour has sent another size.
-    status exchange(std::span<const sent_block> send, std::span<const received_block> receive);
+    /// Blocks of the sides from `first` on; both lists are as long.
+    /// OMPX_ERR_MISMATCH if a neighbour has sent another size.
+    status exchange(std::size_t first, std::span<const sent_block> send,
+                    std::span<const received_block> receive);
     /// Frees the channels.
     status close();
 

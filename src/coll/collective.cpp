@@ -140,7 +140,7 @@ status run_selected(execution &call) {
         run_alone(call);
         return {};
     }
-    plan const chosen = select(shape_of(call));
+    plan const chosen = select(shape_of(call), call.chosen.source);
     group::log_protocol("    algorithm {}{}", name_of(chosen.method),
                         chosen.try_zero_copy ? ", or zero copy if all buffers allow it" : "");
     if (chosen.method == algorithm::barrier_only) {

@@ -40,6 +40,21 @@ struct buffer_use {
 buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::size_t num_members,
                   std::size_t member);
 
+class algorithm_source;
+
+/// How the owners of a slice combine it over the nodes (slice_exchange.h).
+enum class exchange_method : std::uint8_t { doubling, halving, direct };
+/// Limits of the choice of allreduce_choice.h; equal on all members.
+struct slicing_options {
+    /// Nodes with fewer members do not split small operands: their leaders are not the bottleneck.
+    std::size_t min_members = 5;
+    /// All calls that can be sliced are, whatever the model says.
+    bool always = false;
+    /// For tests: `always`, with this exchange and chunks of this size.
+    std::optional<exchange_method> forced_exchange;
+    std::size_t max_chunk_bytes = SIZE_MAX;
+};
+
 struct options {
     std::uintptr_t arena_base = 0; ///< arena: equal addresses are the same memory in all ranks
     std::size_t arena_span = 0;
@@ -55,6 +70,9 @@ struct options {
     std::size_t stage_buffer_half_bytes = 0; ///< of each buffer half once stage buffers have grown
     /// Every member waits for all members in every call, so that all detect a mismatch.
     bool check_all_members = false;
+    slicing_options slicing; ///< of allreduces over nodes
+    /// Chooses algorithms; null: the built-in rules do. Must outlive the collectives.
+    const algorithm_source *source = nullptr;
 };
 
 /// Thread-safe. One per runtime; owns the user-defined operators.

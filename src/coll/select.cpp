@@ -35,36 +35,16 @@ std::size_t inline_data_bytes(const call_shape &shape) {
     return shape.block_bytes * (shape.what == operation::scatter ? shape.num_members : 1);
 }
 
-} // namespace
-
-const char *name_of(algorithm method) {
-    switch (method) {
-    case algorithm::barrier_only:
-        return "barrier_only";
-    case algorithm::inline_data:
-        return "inline_data";
-    case algorithm::staged:
-        return "staged";
-    case algorithm::flat:
-        return "flat";
-    case algorithm::reduce_scatter_allgather:
-        return "reduce_scatter_allgather";
-    }
-    return "";
-}
-
-plan select(const call_shape &shape) {
-    plan made;
-    if (shape.block_bytes == 0 || shape.what == operation::barrier) {
-        return made;
-    }
+bool allows_inline_data(const call_shape &shape) {
     bool const has_inline_form =
         shape.what != operation::alltoall && shape.what != operation::reduce_scatter;
-    if (has_inline_form && inline_data_bytes(shape) <= sync::node_barrier::max_inline_bytes &&
-        !shape.user_operator && !shape.needs_alignment) {
-        made.method = algorithm::inline_data;
-        return made;
-    }
+    return has_inline_form && inline_data_bytes(shape) <= sync::node_barrier::max_inline_bytes &&
+           !shape.user_operator && !shape.needs_alignment;
+}
+
+/// The plan of a call whose data goes through stage buffers, or is read where it lies.
+plan select_with_stage_buffers(const call_shape &shape) {
+    plan made;
     std::size_t const stage_buffer_bytes = shape.block_bytes * blocks_per_stage(shape);
     made.grow_stage_buffers = stage_buffer_bytes > group::stage_memory::max_fixed_bytes;
     made.try_zero_copy = shape.block_bytes >= zero_copy_min_bytes;
@@ -87,6 +67,46 @@ plan select(const call_shape &shape) {
     made.method =
         splits_allreduce || splits_reduce ? algorithm::reduce_scatter_allgather : algorithm::flat;
     return made;
+}
+
+plan select_built_in(const call_shape &shape) {
+    if (!allows_inline_data(shape)) {
+        return select_with_stage_buffers(shape);
+    }
+    plan made;
+    made.method = algorithm::inline_data;
+    return made;
+}
+
+plan make_plan(const call_shape &shape, const algorithm_choice &choice) {
+    if (choice.method == algorithm::inline_data) {
+        return select_built_in(shape);
+    }
+    plan made = select_with_stage_buffers(shape);
+    made.try_zero_copy = choice.method == algorithm::zero_copy;
+    if (!made.try_zero_copy) {
+        made.method = choice.method;
+    }
+    if (choice.chunk_bytes != 0) {
+        made.chunk_bytes = choice.chunk_bytes;
+    }
+    return made;
+}
+
+} // namespace
+
+plan select(const call_shape &shape, const algorithm_source *source) {
+    if (shape.block_bytes == 0 || shape.what == operation::barrier) {
+        return {};
+    }
+    if (source != nullptr) [[unlikely]] {
+        auto const choice = source->choose(
+            {shape.what, network_level::node, shape.num_members, 1, shape.block_bytes});
+        if (choice) {
+            return make_plan(shape, *choice);
+        }
+    }
+    return select_built_in(shape);
 }
 
 std::size_t stage_elements(algorithm method, const call_shape &shape, std::size_t wanted_bytes,

@@ -2,9 +2,11 @@
 // Small calls, whose data travels with the messages of the agreement, and the choice by size.
 #include "coll/internal/two_level.h"
 
+#include "coll/internal/allreduce_choice.h"
 #include "coll/internal/check.h"
 #include "coll/internal/doubling_order.h"
 #include "coll/internal/select.h"
+#include "coll/internal/two_level_blocks.h"
 #include "coll/internal/two_level_exchange.h"
 #include "group/protocol_log.h"
 
@@ -274,10 +276,6 @@ status small_reduce(two_level_call &call, bool wait_for_all) {
     return {};
 }
 
-/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a
-/// part.
-constexpr std::size_t max_operands_bytes = std::size_t{256} << 10;
-
 /// Whether the data may travel in the messages of the agreement.
 bool may_send_with_state(const two_level_call &call) {
     bool const long_elements = call.args.type == OMPX_LONG_DOUBLE;
@@ -304,11 +302,33 @@ result<bool> has_stage_buffers(two_level_call &call) {
 
 /// Equal on all members: depends on the signature, the layout and earlier calls.
 result<bool> is_small(two_level_call &call) {
+    if (!call.takes(algorithm::with_agreement, true)) {
+        return false;
+    }
     if (!may_send_with_state(call) || call.block_bytes() <= max_small_bytes) {
         return may_send_with_state(call);
     }
     return call.args.what == operation::allreduce ? has_stage_buffers(call)
                                                   : call.args.what == operation::bcast;
+}
+
+/// Equal on all members, as is_small.
+result<allreduce_choice> sliced_choice(two_level_call &call) {
+    if (call.args.what != operation::allreduce || !call.takes(algorithm::sliced, true) ||
+        call.needs_rank_order()) {
+        return allreduce_choice{};
+    }
+    auto const [min_local, max_local] = std::ranges::minmax(call.layout().sizes);
+    slicing_options slicing = call.chosen.slicing;
+    slicing.always = call.takes(algorithm::sliced, false);
+    allreduce_choice const chosen = choose_allreduce(
+        {call.num_nodes(), min_local, max_local, call.args.amount, call.unit_bytes, slicing});
+    if (chosen.is_sliced && chosen.stage_bytes > max_small_bytes) {
+        auto has_memory = has_stage_buffers(call);
+        DIOMP_TRY(has_memory);
+        return has_memory.value() ? chosen : allreduce_choice{};
+    }
+    return chosen;
 }
 
 status run_large(two_level_call &call, bool wait_for_all) {
@@ -339,11 +359,57 @@ status run_large(two_level_call &call, bool wait_for_all) {
     }
 }
 
+/// Whether the members and elements of the call allow the algorithm. Equal on all members.
+bool can_take(const two_level_call &call, algorithm method) {
+    switch (method) {
+    case algorithm::with_agreement:
+        return may_send_with_state(call);
+    case algorithm::reduce_scatter_allgather:
+        return message_stream::default_message_bytes % call.unit_bytes == 0;
+    case algorithm::bruck:
+        return call.args.what == operation::alltoall ? has_one_member_each(call) : has_ranges(call);
+    case algorithm::direct:
+        return has_ranges(call);
+    case algorithm::by_nodes:
+        return has_alike_nodes(call);
+    case algorithm::sliced:
+        return std::ranges::min(call.layout().sizes) >= 2 && !call.needs_rank_order();
+    default:
+        return true;
+    }
+}
+
+void choose_between_nodes(two_level_call &call) {
+    if (call.chosen.source == nullptr) [[likely]] {
+        return;
+    }
+    auto const choice =
+        call.chosen.source->choose({call.args.what, network_level::nodes, call.num_members,
+                                    call.num_nodes(), call.block_bytes()});
+    if (choice && can_take(call, choice->method)) {
+        call.choice = choice;
+    }
+}
+
 status run_by_size(two_level_call &call) {
+    choose_between_nodes(call);
     bool const wait_for_all = call.chosen.check_all_members ||
                               (call.internode.current().number() + 1) % calls_between_barriers == 0;
+    auto sliced = sliced_choice(call);
+    DIOMP_TRY(sliced);
+    if (sliced.value().is_sliced) {
+        log_algorithm(algorithm::sliced);
+        call.internode.current().begin(call.signature);
+        return two_level_sliced_allreduce(call, sliced.value());
+    }
+    if (call.takes(algorithm::sliced, false)) {
+        call.choice.reset(); // too small, or no memory: the built-in rules choose
+    }
     auto small = is_small(call);
     DIOMP_TRY(small);
+    if (call.takes(algorithm::with_agreement, false)) {
+        call.choice.reset(); // of the data that does not fit, the built-in rules choose
+    }
     bool const is_grouped =
         call.args.what == operation::alltoall &&
         grouped_chunk_bytes(call, group::arrival_protocol::max_data_with_state_bytes) > 0;
@@ -369,6 +435,10 @@ status run_by_size(two_level_call &call) {
 }
 
 } // namespace
+
+void log_algorithm(algorithm method) {
+    group::log_protocol("    between nodes: {}", name_of(method));
+}
 
 status run_two_level(two_level_call &call) {
     status outcome = run_by_size(call);

@@ -18,13 +18,9 @@ namespace {
 
 using sync::operation;
 
-/// From this size on each node reduces a partition for all; below, all nodes reduce everything.
-constexpr std::size_t scatter_between_nodes_min_bytes = std::size_t{128} << 10;
 /// From so many members of a node on, each combines a partition of the operands, although only one
 /// needs the result: all read twice the data then, where one would read the operands of all.
 constexpr std::size_t split_min_members = 5;
-/// Minimum size of a slice.
-constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
 
 // The leaders' algorithms. The constructors post the receives of all rounds at once, before the
 // data is ready, so that no sender waits for them later.
@@ -209,7 +205,8 @@ private:
 
 /// The messages must hold whole elements.
 bool may_reduce_scatter(const two_level_call &call, std::size_t nbytes) {
-    return nbytes >= scatter_between_nodes_min_bytes &&
+    return call.takes(algorithm::reduce_scatter_allgather,
+                      nbytes >= scatter_between_nodes_min_bytes) &&
            message_stream::default_message_bytes % call.unit_bytes == 0;
 }
 
@@ -294,6 +291,8 @@ status two_level_allreduce(two_level_call &call) {
     }
     std::size_t const unit = call.unit_bytes;
     bool const uses_reduce_scatter = may_reduce_scatter(call, call.block_bytes());
+    log_algorithm(uses_reduce_scatter ? algorithm::reduce_scatter_allgather
+                                      : algorithm::recursive_doubling);
     std::size_t const num = uses_reduce_scatter ? num_slices(call, call.block_bytes()) : 1;
     chunking chunks = chunk_operand(call);
     chunks.chunk *= num;

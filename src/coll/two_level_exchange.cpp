@@ -254,6 +254,15 @@ private:
 
 } // namespace
 
+bool has_one_member_each(const two_level_call &call) {
+    return call.num_nodes() == call.num_members;
+}
+
+bool has_alike_nodes(const two_level_call &call) {
+    auto const [min_count, max_count] = std::ranges::minmax(call.layout().sizes);
+    return min_count == max_count && max_count >= 2 && call.layout().contiguous;
+}
+
 bool has_ranges(const two_level_call &call) { return call.layout().contiguous; }
 
 status two_level_allgather_ranges(two_level_call &call) {
@@ -262,8 +271,10 @@ status two_level_allgather_ranges(two_level_call &call) {
                                   call.src(), call.block_bytes(), 0));
     if (call.layout().is_leader()) {
         network_costs const costs;
-        bool const in_rounds = costs.doubling_exchange_us(call.num_nodes()) <
-                               costs.direct_exchange_us(call.num_nodes());
+        bool const in_rounds =
+            call.takes(algorithm::bruck, costs.doubling_exchange_us(call.num_nodes()) <
+                                             costs.direct_exchange_us(call.num_nodes()));
+        log_algorithm(in_rounds ? algorithm::bruck : algorithm::direct);
         DIOMP_TRY(in_rounds ? exchange_in_rounds(call, ranges) : exchange_directly(call, ranges));
     }
     return call.run_intra_node(operation::bcast, call.dst(), nullptr,
@@ -271,11 +282,10 @@ status two_level_allgather_ranges(two_level_call &call) {
 }
 
 std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_bytes) {
-    auto const [min_count, max_count] = std::ranges::minmax(call.layout().sizes);
-    if (min_count != max_count || max_count < 2 || !call.layout().contiguous) {
+    if (!has_alike_nodes(call)) {
         return 0;
     }
-    std::size_t const m = max_count;
+    std::size_t const m = call.num_local();
     std::size_t const fitting = stage_bytes / grouped_alltoall::stage_factor(call);
     std::size_t const chunk = std::min(fitting, call.block_bytes());
     if (chunk == 0) {
@@ -295,21 +305,24 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
                             4 * copy_us;
     double const in_pairs = static_cast<double>(call.num_members - m) * 2 * costs.overhead_us +
                             costs.latency_us + copy_us;
-    return by_nodes < in_pairs ? chunk : 0;
+    return call.takes(algorithm::by_nodes, by_nodes < in_pairs) ? chunk : 0;
 }
 
 status two_level_grouped_alltoall(two_level_call &call, std::size_t chunk_bytes) {
+    log_algorithm(algorithm::by_nodes);
     return grouped_alltoall(call, chunk_bytes).run();
 }
 
 bool forwards_blocks(const two_level_call &call) {
     constexpr std::size_t min_members = 16;
     constexpr std::size_t max_block_bytes = 256;
-    return call.num_members >= min_members && call.num_nodes() == call.num_members &&
-           call.block_bytes() <= max_block_bytes;
+    return has_one_member_each(call) &&
+           call.takes(algorithm::bruck,
+                      call.num_members >= min_members && call.block_bytes() <= max_block_bytes);
 }
 
 status two_level_forwarded_alltoall(two_level_call &call) {
+    log_algorithm(algorithm::bruck);
     std::size_t const n = call.num_members;
     chunking const chunks = chunk_blocks(call, 2 * n);
     std::byte *const blocks = call.internode.channel().scratch(2 * n * chunks.chunk);

@@ -90,7 +90,8 @@ struct bcast_tree {
         };
         std::size_t const messages =
             (call.block_bytes() - 1) / message_stream::default_message_bytes + 1;
-        bool const is_chain = is_chain_faster(num, messages);
+        bool const is_chain = call.takes(algorithm::chain, is_chain_faster(num, messages));
+        log_algorithm(is_chain ? algorithm::chain : algorithm::binomial_tree);
         std::size_t const lowest = number == 0 ? std::bit_ceil(num) : number & (~number + 1);
         if (number != 0) {
             from = call_leader(is_chain ? number - 1 : number - lowest);
@@ -199,7 +200,9 @@ status agree_with_neighbours(two_level_call &call, const bcast_tree &tree, bcast
 
 // While one chunk is sent, the receives of the next one are posted.
 status two_level_bcast(two_level_call &call, bool wait_for_all) {
-    chunking const chunks{call.block_bytes(), bcast_chunk_bytes};
+    bool const has_chunk_bytes = call.choice && call.choice->chunk_bytes != 0;
+    chunking const chunks{call.block_bytes(),
+                          has_chunk_bytes ? call.choice->chunk_bytes : bcast_chunk_bytes};
     bcast_tree const tree(call);
     std::deque<bcast_chunk> in_flight;
     in_flight.emplace_back(call, tree, chunks[0], message_stream::rtr_mode::implied);
@@ -349,6 +352,7 @@ status two_level_alltoall(two_level_call &call) {
     if (std::size_t const chunk = grouped_chunk_bytes(call, stage_bytes); chunk > 0) {
         return two_level_grouped_alltoall(call, chunk);
     }
+    log_algorithm(algorithm::pairwise);
     const group::node_layout &layout = call.layout();
     std::size_t const n = call.num_members;
     std::size_t const block = call.block_bytes();

@@ -18,8 +18,9 @@ std::span<const setting_row> setting_rows() {
         auto *const rows = new std::vector<setting_row>;
         for (auto const module :
              {config::memory_rows(), config::transport_rows(), config::messaging_rows(),
-              config::rma_rows(), config::runtime_rows(), config::device_rows(),
-              config::offload_rows(), config::device_coll_rows(), config::remote_rows()}) {
+              config::rma_rows(), config::coll_rows(), config::runtime_rows(),
+              config::device_rows(), config::offload_rows(), config::device_coll_rows(),
+              config::remote_rows()}) {
             rows->insert(rows->end(), module.begin(), module.end());
         }
         return rows;

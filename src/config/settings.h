@@ -93,6 +93,10 @@ struct rma_settings {
     std::size_t stream_threshold_bytes = 0; ///< 0: chosen from the caches
 };
 
+struct coll_settings {
+    std::string tuning_file; ///< empty: none
+};
+
 /// Errors, and what the runtime writes about its work.
 struct runtime_settings {
     error_policy errors = error_policy::abort;
@@ -144,6 +148,7 @@ struct settings {
     tcp_settings tcp;
     messaging_settings messaging;
     rma_settings rma;
+    coll_settings coll;
     runtime_settings runtime;
     device_settings device;
     offload_settings offload;

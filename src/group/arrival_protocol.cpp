@@ -34,13 +34,7 @@ void arrival_protocol::arrive(std::span<const std::byte> data) {
         return;
     }
     if (data.size() > sync::node_barrier::max_inline_bytes) {
-        // After arrivals without a wait, other members may still read the stage buffer.
-        if (status arrived = local_.barrier().wait_all_arrived(); !arrived) {
-            call_.fail(own_rank(), arrived.take_failure());
-        }
-        if (published_round_ != 0 && published_round_ == local_.barrier().epoch()) {
-            wait_for_arrivals(published_round_ + 1); // the others have read the last published data
-        }
+        wait_for_stage_buffer();
         std::memcpy(local_.next_stage_buffer(stage_request_bytes(data.size())), data.data(),
                     data.size());
         data = {};
@@ -50,6 +44,22 @@ void arrival_protocol::arrive(std::span<const std::byte> data) {
     if (!call_.is_call_leader()) {
         arrive_on_node({outcome_ok, call_.layout().self()}, {});
     }
+}
+
+// After arrivals without a wait, other members may still read the stage buffer.
+void arrival_protocol::wait_for_stage_buffer() {
+    if (status arrived = local_.barrier().wait_all_arrived(); !arrived) {
+        call_.fail(own_rank(), arrived.take_failure());
+    }
+    if (published_round_ != 0 && published_round_ == local_.barrier().epoch()) {
+        wait_for_arrivals(published_round_ + 1); // the others have read the last published data
+    }
+}
+
+void arrival_protocol::arrive_for_all(std::uint64_t word) { arrive_on_node({0, 0, word}, {}); }
+
+std::uint64_t arrival_protocol::word_of(std::size_t local_index) const {
+    return local_.barrier().payload_of(local_index)[2];
 }
 
 void arrival_protocol::gather() {
@@ -146,6 +156,23 @@ void arrival_protocol::wait_for_result() {
     theirs.call = local_.barrier().call_of(leader);
     theirs.first = static_cast<std::uint32_t>(payload[1]);
     call_.merge(theirs);
+}
+
+void arrival_protocol::wait_for_results() {
+    for (std::size_t local_index = 0; local_index < local_.size(); ++local_index) {
+        if (local_index == local_.self().index()) {
+            continue;
+        }
+        if (!probe_.wait_for_arrival(local_index, local_.barrier().epoch())) {
+            return;
+        }
+        if (local_.barrier().payload_of(local_index)[0] == outcome_failed) {
+            call_state theirs;
+            std::memcpy(&theirs, local_.barrier().inline_data_of(local_index), sizeof(theirs));
+            call_.adopt_failure(theirs);
+            return;
+        }
+    }
 }
 
 const std::byte *arrival_protocol::published_result(std::size_t nbytes) const {

@@ -72,20 +72,47 @@ bool internode_channel::receive_with_state(std::size_t member, std::uint64_t ste
         return false;
     }
     call_state received;
-    recv_request request{.from = layout_.members[member],
-                         .tag = {call_.number(), step},
-                         .head = bytes_of(received),
-                         .body = data};
-    matcher_.post_recv(group_id_, queue_, request);
-    probe_.wait_for_message(member, request);
+    recv_request request;
+    post_recv_with_state(request, received, member, step, data);
+    bool const is_complete = finish_recv_with_state(request, received, member);
     if (!request.is_done()) {
         matcher_.cancel(queue_, request);
+    }
+    return is_complete;
+}
+
+void internode_channel::post_recv_with_state(recv_request &request, call_state &received,
+                                             std::size_t member, std::uint64_t step,
+                                             std::span<std::byte> data) {
+    request.from = layout_.members[member];
+    request.tag = {call_.number(), step};
+    request.head = bytes_of(received);
+    request.body = data;
+    matcher_.post_recv(group_id_, queue_, request);
+}
+
+bool internode_channel::finish_recv_with_state(recv_request &request, const call_state &received,
+                                               std::size_t member) {
+    if (!call_.can_wait()) {
+        return false;
+    }
+    if (!request.is_done()) {
+        probe_.wait_for_message(member, request);
+    }
+    if (!request.is_done()) {
         return false;
     }
     log_message("has received the state and", request.from, request.tag,
                 request.total_bytes - sizeof(received), "");
     call_.merge(received);
-    return call_.state().agrees() && request.total_bytes == sizeof(received) + data.size();
+    return call_.state().agrees() && request.total_bytes == sizeof(received) + request.body.size();
+}
+
+bool internode_channel::has_arrived(const recv_request &request) {
+    auto const &messages = engine_.transport().messages(request.from);
+    while (!request.is_done() && messages.has_messages() && engine_.poll()) {
+    }
+    return request.is_done();
 }
 
 status internode_channel::send_am_long(world_rank to, message_tag tag,

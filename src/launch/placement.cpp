@@ -3,6 +3,7 @@
 
 #include "base/version.h"
 #include "launch/launch.h"
+#include "launch/long_value.h"
 
 #include <fmt/core.h>
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr const char *node_ranks_key = "node";
 constexpr const char *placement_key = "placement";
-/// Bytes of the text in one value: some launchers have values of a few KiB.
-constexpr std::size_t max_part_bytes = 3000;
 constexpr std::int32_t unknown = -1;
 
 error malformed(std::string_view what, std::string_view text) {
@@ -84,8 +83,6 @@ std::optional<std::vector<int>> ranks_in(std::string_view text, int num_ranks) {
     }
     return ranks;
 }
-
-std::string part_key(std::size_t part) { return fmt::format("{}.{}", placement_key, part); }
 
 } // namespace
 
@@ -229,34 +226,14 @@ result<placement> collect_placement(launcher &launcher, std::string_view version
     return placement::from_nodes(num_ranks, nodes);
 }
 
-// The first value begins with the number of values.
 status publish_placement(launcher &launcher, const placement &of_job) {
-    std::string const text = of_job.to_text();
-    std::size_t const num_parts = (text.size() + max_part_bytes - 1) / max_part_bytes;
-    for (std::size_t part = 0; part < num_parts; ++part) {
-        std::string value = part == 0 ? fmt::format("{} ", num_parts) : "";
-        value += text.substr(part * max_part_bytes, max_part_bytes);
-        DIOMP_TRY(launcher.put(part_key(part), value));
-    }
-    return {};
+    return publish_long_value(launcher, placement_key, of_job.to_text());
 }
 
 result<placement> fetch_placement(launcher &launcher) {
-    auto first = launcher.get(world_rank{0}, part_key(0));
-    DIOMP_TRY(first);
-    std::string text = first.take();
-    std::size_t const begin = text.find(' ');
-    auto const num_parts = numbers_in(std::string_view(text).substr(0, begin), "");
-    if (begin == std::string::npos || !num_parts || num_parts->size() != 1) {
-        return malformed("the placement of the ranks", text);
-    }
-    text.erase(0, begin + 1);
-    for (std::size_t part = 1; part < static_cast<std::size_t>(num_parts->front()); ++part) {
-        auto value = launcher.get(world_rank{0}, part_key(part));
-        DIOMP_TRY(value);
-        text += value.value();
-    }
-    return placement::from_text(launcher.info().size, text);
+    auto text = fetch_long_value(launcher, placement_key);
+    DIOMP_TRY(text);
+    return placement::from_text(launcher.info().size, text.value());
 }
 
 } // namespace diomp::launch

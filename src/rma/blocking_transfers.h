@@ -28,7 +28,7 @@ public:
             return move_unmapped(dir, peer, location, local, nbytes);
         }
         if (dir == direction::put) {
-            copy_bytes(location.direct, local, nbytes, stream_threshold_bytes_);
+            put_bytes(location.direct, local, nbytes, stream_threshold_bytes_);
         } else {
             copy_bytes(local, location.direct, nbytes, stream_threshold_bytes_);
         }

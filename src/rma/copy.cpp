@@ -30,9 +30,10 @@ constexpr std::size_t min_tuned_bytes = std::size_t{1} << 20;
 constexpr std::size_t num_size_classes = 12; ///< powers of two; the last is open-ended
 constexpr int num_warmup = 16;               ///< copies before the first trial
 
+enum method : int { cached, streaming, string };
+
 /// A thread's measurements of copy methods.
 struct tuned_methods {
-    enum method : int { cached, streaming, string };
     std::array<autotuner, num_size_classes> by_size;
 
     tuned_methods() {
@@ -48,20 +49,16 @@ struct tuned_methods {
 };
 
 void copy_with(int method, void *destination, const void *source, std::size_t nbytes) {
-    if (method == tuned_methods::streaming) {
+    if (method == streaming) {
         copy_streaming(destination, source, nbytes);
-    } else if (method == tuned_methods::string &&
-               !loops::string_copy_is_slow(destination, source)) {
+    } else if (method == string && !loops::string_copy_is_slow(destination, source)) {
         loops::copy_string(destination, source, nbytes);
     } else {
         copy_cached(destination, source, nbytes);
     }
 }
 
-void copy_tuned(void *destination, const void *source, std::size_t nbytes) {
-    auto const index = static_cast<std::size_t>(std::bit_width(nbytes / min_tuned_bytes) - 1);
-    autotuner &tuner =
-        per_thread<tuned_methods>::get().by_size[std::min(index, num_size_classes - 1)];
+void copy_with(autotuner &tuner, void *destination, const void *source, std::size_t nbytes) {
     if (!tuner.is_measuring()) { // reading the clock waits for earlier instructions
         copy_with(tuner.choice(), destination, source, nbytes);
         tuner.report(0);
@@ -72,6 +69,40 @@ void copy_tuned(void *destination, const void *source, std::size_t nbytes) {
     std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
     tuner.report(taken.count() / static_cast<double>(nbytes));
 }
+
+/// The index of [2^i, 2^(i + 1)) times `least`.
+std::size_t size_class(std::size_t nbytes, std::size_t least) {
+    return static_cast<std::size_t>(std::bit_width(nbytes / least) - 1);
+}
+
+void copy_tuned(void *destination, const void *source, std::size_t nbytes) {
+    auto const index = std::min(size_class(nbytes, min_tuned_bytes), num_size_classes - 1);
+    copy_with(per_thread<tuned_methods>::get().by_size[index], destination, source, nbytes);
+}
+
+/// A thread's last destinations of puts, and its measurements for others, of less than
+/// min_tuned_bytes.
+class new_destinations {
+public:
+    static constexpr std::size_t min_bytes = 4096;
+
+    new_destinations() { by_size_.fill(autotuner(streaming, 2, num_warmup)); }
+
+    /// Returns whether it is none of the last ones. Then it becomes the last one.
+    bool add(const void *destination) {
+        if (std::ranges::find(last_, destination) != last_.end()) {
+            return false;
+        }
+        last_[next_++ % last_.size()] = destination;
+        return true;
+    }
+    autotuner &tuner(std::size_t nbytes) { return by_size_[size_class(nbytes, min_bytes)]; }
+
+private:
+    std::array<const void *, 8> last_{};
+    std::size_t next_ = 0;
+    std::array<autotuner, std::bit_width(min_tuned_bytes / min_bytes) - 1> by_size_;
+};
 
 /// Not inlined, so that shorter copies save no registers.
 [[gnu::noinline]] int copy_huge(void *destination, const void *source, std::size_t nbytes,
@@ -131,6 +162,19 @@ int copy_large(void *destination, const void *source, std::size_t nbytes,
         return copy_cached(destination, source, nbytes);
     }
     return copy_huge(destination, source, nbytes, stream_threshold);
+}
+
+int copy_large_put(void *destination, const void *source, std::size_t nbytes,
+                   std::size_t stream_threshold) noexcept {
+    if (stream_threshold == auto_threshold && nbytes >= new_destinations::min_bytes &&
+        nbytes < min_tuned_bytes && !overlap(destination, source, nbytes)) {
+        auto &known = per_thread<new_destinations>::get();
+        if (known.add(destination)) {
+            copy_with(known.tuner(nbytes), destination, source, nbytes);
+            return 0;
+        }
+    }
+    return copy_large(destination, source, nbytes, stream_threshold);
 }
 
 void calibrate_copies() {

@@ -63,6 +63,7 @@ void collective_layer::create(const settings &values, job_connection &job, memor
     options.oversubscribed = job.is_oversubscribed();
     options.stage_buffer_half_bytes = choose_stage_buffer_bytes(job);
     options.check_all_members = values.memory.check != check_level::none;
+    options.source = job.algorithms();
     on_host_ = std::make_unique<coll::collectives>(options);
     on_devices_ = std::make_unique<device_coll::device_collectives>(
         *on_host_, devices, job.engine(), *groups_,

@@ -8,6 +8,7 @@
 #include "offload/device_segments.h"
 #include "offload/preregistered_segments.h"
 #include "runtime/internal/preregistered_devices.h"
+#include "runtime/internal/shared_tuning.h"
 #include "runtime/rank_devices.h"
 #include "stacks/stacks.h"
 #include "transport/arena.h"
@@ -80,10 +81,15 @@ status job_connection::create_arena() {
     options.is_in_core = settings_.memory.core.whole_arena;
     options.has_redzones = has_address_sanitizer();
     options.control_bytes = transport::control_bytes_per_rank();
-    DIOMP_TRY(publish_locality(*launcher_)); // arena::create() contains a fence
+    // arena::create() contains a fence.
+    DIOMP_TRY(publish_locality(*launcher_));
+    DIOMP_TRY(publish_tuning(*launcher_, settings_.coll.tuning_file));
     auto arena = transport::arena::create(*launcher_, options);
     DIOMP_TRY(arena);
     arena_ = arena.take();
+    auto algorithms = fetch_tuning(*launcher_, settings_.coll.tuning_file);
+    DIOMP_TRY(algorithms);
+    algorithms_ = algorithms.take();
     if (arena_->usable_bytes() <= memory::internal_bytes) {
         return error(OMPX_ERR_NOMEM, "there is no space for segments in the reserved address range",
                      "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");

@@ -54,6 +54,8 @@ public:
     [[nodiscard]] const std::string &conduit_name() const;
     [[nodiscard]] messaging::engine &engine() { return *engine_; }
     [[nodiscard]] messaging::call_service &calls() { return *calls_; }
+    /// Chooses the algorithms of collectives, alike on all ranks; null: the built-in rules do.
+    [[nodiscard]] const coll::algorithm_source *algorithms() const { return algorithms_.get(); }
     /// More ranks than cores: ranks share cores, so every wait costs a context switch.
     [[nodiscard]] bool is_oversubscribed() const;
 
@@ -70,6 +72,7 @@ private:
     std::unique_ptr<launch::launcher> launcher_;
     std::unique_ptr<stacks::stack_reporter> stacks_;
     std::unique_ptr<transport::arena> arena_;
+    std::shared_ptr<const coll::algorithm_source> algorithms_;
     std::unique_ptr<offload::preregistered_segments> preregistered_; ///< the conduit may use some
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;

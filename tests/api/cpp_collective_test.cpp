@@ -149,6 +149,49 @@ TEST_F(cpp_collective, allgather_alltoall_and_reduce_scatter) {
     EXPECT_EQ(block[1], me * ranks);
 }
 
+/// Member i gets (me + i) % 3 elements from me: 100 * me + i.
+struct uneven {
+    std::vector<int> elements;
+    std::vector<std::size_t> counts;
+
+    uneven(int me, std::size_t size) {
+        for (std::size_t to = 0; to < size; ++to) {
+            counts.push_back((static_cast<std::size_t>(me) + to) % 3);
+            elements.insert(elements.end(), counts.back(), 100 * me + static_cast<int>(to));
+        }
+    }
+};
+
+TEST_F(cpp_collective, alltoallv_of_known_and_unknown_blocks) {
+    uneven const out(me, size);
+    std::vector<int> expected;
+    for (int from = 0; from < ranks; ++from) {
+        expected.insert(expected.end(), static_cast<std::size_t>(from + me) % 3, 100 * from + me);
+    }
+    auto const received = diomp::alltoallv(out.elements, out.counts);
+    EXPECT_EQ(received.counts, out.counts) << "the counts of a pair are equal both ways";
+    EXPECT_EQ(received.elements, expected);
+
+    std::vector<int> in(received.elements.size(), -1);
+    diomp::alltoallv(in, received.counts, out.elements, out.counts);
+    EXPECT_EQ(in, expected);
+
+    std::vector<std::size_t> const nothing(size);
+    EXPECT_TRUE(diomp::alltoallv(std::vector<double>{}, nothing).elements.empty());
+}
+
+TEST_F(cpp_collective, alltoallv_of_wrong_counts_is_an_error_before_any_transfer) {
+    std::vector<std::size_t> counts(size, 1);
+    std::vector<int> block(size);
+    std::vector<int> longer(size + 1);
+    std::vector<std::size_t> const more(size + 1);
+    EXPECT_THROW((void)diomp::alltoallv(longer, counts), diomp::error);
+    EXPECT_THROW((void)diomp::alltoallv(block, more), diomp::error);
+    EXPECT_THROW(diomp::alltoallv(longer, counts, block, counts), diomp::error);
+    EXPECT_THROW(diomp::alltoallv(block, more, block, counts), diomp::error);
+    EXPECT_EQ(diomp::allreduce(1, diomp::op::sum), ranks) << "no rank is out of step";
+}
+
 TEST_F(cpp_collective, scans_and_averages) {
     std::vector<int> const one(5, 1);
     std::vector<int> before(5, -1);

@@ -134,6 +134,27 @@ class AllRanks(unittest.TestCase):
                     with self.subTest(collective=collective, nbytes=nbytes, nodes=nodes, per_node=per_node):
                         self.assertGreater(self.run_all(collective, nbytes, nodes, per_node)["seconds"], 0)
 
+    def test_allreduces_are_right_however_they_are_sliced(self):
+        for nodes, per_node, least in ((2, 8, 5), (3, 6, 5), (8, 8, 5), (5, 3, 2)):
+            for nbytes in (8, 512, 4096, 65536, 1 << 20):
+                for memory in ((), ("--global",)):
+                    with self.subTest(nodes=nodes, per_node=per_node, nbytes=nbytes, memory=memory):
+                        rows = simulate("--collectives", "allreduce", "--sizes", nbytes, "--nodes", nodes, "--per-node",
+                                        per_node, "--all-ranks", "--verify", "--repeat", 2, "--sliced-members", least,
+                                        *memory)
+                        self.assertGreater(rows[0]["seconds"], 0)
+
+    def test_a_sliced_allreduce_sends_slices_and_no_agreement(self):
+        row = self.run_all("allreduce", 4096, 8, 8)
+        messages, nbytes = with_state(4096 // 8)
+        self.assertEqual((row["max_messages"], row["max_bytes"]), (3 * messages, 3 * nbytes), row)
+        self.assertEqual(row["all_messages"], 64 * 3 * messages, row)
+
+    def test_global_memory_saves_a_copy(self):
+        arguments = ("--collectives", "allreduce", "--sizes", "128KiB", "--nodes", 4, "--per-node", 8, "--all-ranks")
+        private = simulate(*arguments)[0]["seconds"]
+        self.assertLess(simulate(*arguments, "--global")[0]["seconds"] + 0.5 * (128 << 10) / 10e9, private)
+
     def test_a_small_alltoall_goes_by_nodes(self):
         # 16 nodes of 8 ranks: each rank sends to two of the 15 others, and the leaders agree in 4 rounds.
         row = self.run_all("alltoall", 8, 16, 8)

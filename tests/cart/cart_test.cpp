@@ -212,6 +212,118 @@ TEST(cart, blocks_of_different_sizes) {
     }
 }
 
+/// A field of cells with a ghost cell on each side: [rows][columns].
+constexpr int edge = 6;
+using square = std::array<std::array<std::int64_t, edge>, edge>;
+
+std::int64_t cell(int rank, int step, int row, int column) {
+    return ((rank * 100LL + step) * 10 + row) * 10 + column;
+}
+
+/// Exchanges the ghosts of one dimension, of lines of `edge` cells: corners of the other dimension
+/// go along.
+void exchange_ghosts(const grid &on, int dim, square &field) {
+    std::array<std::array<std::int64_t, edge>, 2> out{};
+    std::array<std::array<std::int64_t, edge>, 2> in{};
+    auto const at = [&](int line, int i) -> std::int64_t & {
+        auto const l = static_cast<std::size_t>(line);
+        auto const k = static_cast<std::size_t>(i);
+        return dim == 0 ? field[l][k] : field[k][l];
+    };
+    for (int i = 0; i < edge; ++i) {
+        out[0][static_cast<std::size_t>(i)] = at(1, i);
+        out[1][static_cast<std::size_t>(i)] = at(edge - 2, i);
+    }
+    std::array<const void *, 2> const send{out[0].data(), out[1].data()};
+    std::array<void *, 2> const receive{in[0].data(), in[1].data()};
+    std::array<std::size_t, 2> const nbytes{sizeof out[0], sizeof out[1]};
+    ASSERT_EQ(ompx_cart_exchange_dim(on.cart, dim, send.data(), nbytes.data(), receive.data(),
+                                     nbytes.data()),
+              0);
+    for (int side = 0; side < 2; ++side) {
+        if (on.neighbours[static_cast<std::size_t>(2 * dim + side)] == OMPX_NO_RANK) {
+            EXPECT_THAT(in[static_cast<std::size_t>(side)], testing::Each(0)) << "not touched";
+            continue;
+        }
+        for (int i = 0; i < edge; ++i) {
+            at(side == 0 ? 0 : edge - 1, i) =
+                in[static_cast<std::size_t>(side)][static_cast<std::size_t>(i)];
+        }
+    }
+}
+
+/// The cell that a ghost shows, or -1 beyond the edge of the grid.
+std::int64_t ghost(const grid &on, int step, int row, int column) {
+    std::array<int, 2> coords{};
+    EXPECT_EQ(ompx_cart_coords(on.cart, me, coords.data()), 0);
+    auto const shift = [](int i) { return i == 0 ? -1 : i == edge - 1 ? 1 : 0; };
+    auto const wrapped = [](int i) { return i == 0 ? edge - 2 : i == edge - 1 ? 1 : i; };
+    std::array<int, 2> const there{coords[0] + shift(row), coords[1] + shift(column)};
+    int owner = OMPX_NO_RANK;
+    EXPECT_EQ(ompx_cart_rank(on.cart, there.data(), &owner), 0);
+    return owner == OMPX_NO_RANK ? -1 : cell(owner, step, wrapped(row), wrapped(column));
+}
+
+void check_halos(std::vector<int> const &dims, std::vector<int> const &periodic) {
+    grid const on(dims, periodic);
+    if (on.cart == OMPX_CART_NONE) {
+        return;
+    }
+    for (int step = 0; step < 20; ++step) {
+        square field{};
+        for (int row = 0; row < edge; ++row) {
+            for (int column = 0; column < edge; ++column) {
+                bool const is_own = row > 0 && row < edge - 1 && column > 0 && column < edge - 1;
+                field[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)] =
+                    is_own ? cell(me, step, row, column) : -1;
+            }
+        }
+        exchange_ghosts(on, 1, field);
+        exchange_ghosts(on, 0, field);
+        for (int row = 0; row < edge; ++row) {
+            for (int column = 0; column < edge; ++column) {
+                ASSERT_EQ(field[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)],
+                          ghost(on, step, row, column))
+                    << "step " << step << ", row " << row << ", column " << column;
+            }
+        }
+    }
+}
+
+TEST(cart, one_dimension_after_the_other_carries_the_corners) {
+    std::vector<int> dims(2);
+    ASSERT_EQ(ompx_dims_create(ranks, 2, dims.data()), 0);
+    check_halos(dims, {1, 1});
+    check_halos(dims, {0, 0});
+    check_halos({1, ranks}, {1, 0});
+}
+
+// The other dimension's neighbours need not call.
+TEST(cart, exchange_in_one_dimension_waits_for_that_one_only) {
+    if (ranks != 4) {
+        GTEST_SKIP() << "needs 4 ranks";
+    }
+    grid const on({2, 2}, {0, 0});
+    std::array<int, 2> const mine{me, me};
+    std::array<int, 2> theirs{-1, -1};
+    std::array<const void *, 2> const send{&mine[0], &mine[1]};
+    std::array<void *, 2> const receive{&theirs[0], &theirs[1]};
+    std::array<std::size_t, 2> const nbytes{sizeof(int), sizeof(int)};
+    if (me < 2) { // the first row; the second one is in the barrier
+        ASSERT_EQ(ompx_cart_exchange_dim(on.cart, 1, send.data(), nbytes.data(), receive.data(),
+                                         nbytes.data()),
+                  0);
+        EXPECT_EQ(theirs, (me == 0 ? std::array{-1, 1} : std::array{0, -1}));
+    }
+    ompx_barrier();
+    theirs = {-1, -1};
+    ASSERT_EQ(ompx_cart_exchange_dim(on.cart, 0, send.data(), nbytes.data(), receive.data(),
+                                     nbytes.data()),
+              0);
+    EXPECT_EQ(theirs, (me < 2 ? std::array{-1, me + 2} : std::array{me - 2, -1}));
+    ompx_barrier();
+}
+
 TEST(cart, different_block_sizes_are_an_error) {
     if (ranks != 2) {
         GTEST_SKIP() << "needs 2 ranks";
@@ -221,6 +333,15 @@ TEST(cart, different_block_sizes_are_an_error) {
     std::array<std::int64_t, 4> receive{};
     ASSERT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), 16), 0);
     EXPECT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), me == 0 ? 8 : 16),
+              OMPX_ERR_MISMATCH);
+    ompx_barrier();
+    std::array<const void *, 2> const sources{send.data(), send.data()};
+    std::array<void *, 2> const targets{receive.data(), receive.data()};
+    std::array<std::size_t, 2> const shorter{8, 8};
+    std::array<std::size_t, 2> const longer{16, 16};
+    EXPECT_EQ(ompx_cart_exchange_dim(on.cart, 0, sources.data(),
+                                     me == 0 ? shorter.data() : longer.data(), targets.data(),
+                                     me == 0 ? shorter.data() : longer.data()),
               OMPX_ERR_MISMATCH);
     ompx_barrier();
     ASSERT_EQ(ompx_cart_exchange(on.cart, send.data(), receive.data(), 16), 0)
@@ -271,6 +392,17 @@ TEST(cart, misuse_is_an_error) {
     EXPECT_EQ(ompx_cart_exchange(on.cart, &number, nullptr, 4), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_cart_exchange(on.cart, &number, &number, SIZE_MAX), OMPX_ERR_ARG);
     EXPECT_EQ(ompx_cart_exchangev(on.cart, nullptr, nullptr, nullptr, nullptr), OMPX_ERR_ARG);
+    std::array<const void *, 2> const send{&number, nullptr};
+    std::array<void *, 2> const receive{&number, &number};
+    std::array<std::size_t, 2> const sizes{4, 4};
+    auto const exchange = [&](ompx_cart_t with, int dim, const std::size_t *nbytes) {
+        return ompx_cart_exchange_dim(with, dim, send.data(), nbytes, receive.data(), nbytes);
+    };
+    EXPECT_EQ(exchange(on.cart, 0, sizes.data()), OMPX_ERR_ARG) << "a null block";
+    EXPECT_EQ(exchange(on.cart, 0, nullptr), OMPX_ERR_ARG);
+    EXPECT_EQ(exchange(on.cart, 1, sizes.data()), OMPX_ERR_ARG);
+    EXPECT_EQ(exchange(on.cart, -1, sizes.data()), OMPX_ERR_ARG);
+    EXPECT_EQ(exchange(OMPX_CART_NONE, 0, sizes.data()), OMPX_ERR_ARG);
     ompx_cart_t copy = on.cart;
     auto *const garbage = reinterpret_cast<ompx_cart_t>(&copy);
     EXPECT_EQ(ompx_cart_num_dims(garbage), OMPX_ERR_ARG);
@@ -301,6 +433,9 @@ TEST(cart_cpp, grid_of_two_dimensions) {
     on.exchange<int>({own, own, own, own},
                      {all.subspan(0, 1), all.subspan(1, 1), all.subspan(2, 1), all.subspan(3, 1)});
     EXPECT_EQ(parts[1], *after);
+    parts.fill(-1);
+    on.exchange<int>(0, {own, own}, {all.subspan(0, 1), all.subspan(1, 1)});
+    EXPECT_EQ(parts, (std::array{*before, *after, -1, -1}));
     std::array<int, 7> odd{};
     EXPECT_THROW(on.exchange(std::span<const int>(odd), std::span<int>(odd)), diomp::error);
     diomp::cart<2> const moved = std::move(on);

@@ -40,6 +40,7 @@ class elsewhere:
 OTHER_LAUNCHER = elsewhere("launch_under_*: needs that launcher, started as its system does")
 BUILDS = elsewhere("builds the tree again; this test installs what has been built")
 SYSTEM = elsewhere("changes the system; scripts/fresh-machine.sh runs it in a new Debian")
+PACKAGES = elsewhere("changes the system; packages.bookworm does it in a new Debian")
 MODULES = elsewhere("the test modulefile loads it, under Lmod or Environment Modules")
 STEP = elsewhere("lines of a batch script, which hosts.batch.* runs")
 EIGHT = r"sum of halos 12"
@@ -57,6 +58,8 @@ COMMANDS = {
         "cmake --preset release -DCMAKE_INSTALL_PREFIX=/opt/diomp": BUILDS,
         "cmake --build --preset release": BUILDS,
         "cmake --install build/release": BUILDS,
+        "make deb": PACKAGES,
+        "apt-get install ./build/deb/*.deb": PACKAGES,
         "diomp-info --doctor": run(prints="A job can run here"),
         ". /opt/diomp/env.sh": run(then="command -v diomp-run", prints=r"/bin/diomp-run$"),
         "module use /opt/diomp/share/modulefiles": MODULES,

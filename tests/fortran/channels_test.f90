@@ -160,6 +160,9 @@ contains
         nbytes = 4
         call succeed(ompx_cart_exchangev(cart, sources, nbytes, targets, nbytes), "exchangev")
         call check(all(from_all == neighbours), "my neighbours' ranks")
+        from_all = -1
+        call succeed(ompx_cart_exchange_dim(cart, 1, sources(3:4), nbytes(3:4), targets(3:4), nbytes(3:4)), "exchange_dim")
+        call check(all(from_all(1:2) == -1) .and. all(from_all(3:4) == neighbours(3:4)), "neighbours in one dimension")
         call succeed(ompx_cart_free(cart), "free")
         call check(cart == OMPX_CART_NONE, "freed")
     end subroutine

@@ -20,9 +20,9 @@ LAUNCHER = os.environ.get("DIOMP_TEST_LAUNCHER", "diomp-run")
 CONDUIT = os.environ.get("DIOMP_TEST_CONDUIT", "auto")
 NAME = os.path.basename(PROGRAM)
 FIRST, OTHER = hosts.HOSTS[:2]
-TIMEOUT_S = round(scaled(4))
+TIMEOUT_S = round(min(scaled(4), 20))
 # What ending may take beyond DIOMP_TIMEOUT: signals to other ranks, their grace, a machine that does other things.
-MARGIN_S = 6
+MARGIN_S = round(min(scaled(6), 20))
 # For a job that is to end well.
 LIMIT_S = 60
 # A fault that is over before DIOMP_TIMEOUT is.

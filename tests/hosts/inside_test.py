@@ -114,6 +114,18 @@ class inside_test(unittest.TestCase):
         hosts.netem(PEER)
         self.assertLess(ping(5)[1], 40)
 
+    def test_rate(self):
+        data = os.urandom(1 << 20)
+
+        def seconds():
+            began = time.monotonic()
+            done = subprocess.run([hosts.RSH, PEER, "cat"], input=data, capture_output=True, timeout=hosts.LIMIT_S)
+            self.assertEqual(done.stdout, data)
+            return time.monotonic() - began
+        self.assertLess(seconds(), 1)
+        self.assertEqual(hosts.netem(PEER, rate=1 << 20), "relay")
+        self.assertGreater(seconds(), 1)
+
     def test_loss(self):
         hosts.netem(PEER, loss_percent=50)
         answers, _ = ping(100, 1)

@@ -57,6 +57,31 @@ TEST(copy, every_size_and_alignment) {
                      0);
 }
 
+TEST(copy, puts_of_every_size_and_alignment) {
+    expect_all_sizes([](void *to, const void *from,
+                        std::size_t nbytes) { put_bytes(to, from, nbytes, auto_threshold); },
+                     0);
+}
+
+// Enough of them that each way of a copy has had its trials, to memory that is new and that is not.
+TEST(copy, puts_to_one_place_and_to_many) {
+    constexpr std::size_t largest = std::size_t{64} << 10;
+    constexpr std::size_t num_places = 24;
+    std::vector<unsigned char> source(largest);
+    std::vector<unsigned char> target(largest * num_places);
+    for (std::size_t const nbytes : {4096UL, 5000UL, 16384UL, 65535UL}) {
+        for (std::size_t i = 0; i < 400; ++i) {
+            std::size_t const place = i % 100 < 50 ? i % num_places : 0;
+            std::ranges::fill(source, static_cast<unsigned char>(i));
+            unsigned char *const to = target.data() + place * largest;
+            to[nbytes % largest] = 0xee;
+            put_bytes(to, source.data(), nbytes, auto_threshold);
+            ASSERT_EQ(std::memcmp(to, source.data(), nbytes), 0) << i;
+            ASSERT_EQ(to[nbytes % largest], 0xee);
+        }
+    }
+}
+
 TEST(copy, through_the_caches) { expect_all_sizes(copy_cached, 0); }
 
 TEST(copy, past_the_caches) { expect_all_sizes(copy_streaming, 0); }

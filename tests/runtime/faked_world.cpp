@@ -7,7 +7,8 @@
 // The first --local processes are ranks of node 0; each further one is the first rank of the node
 // after, so that rank 0 speaks to (processes - local) peers on other nodes. The other ranks exist
 // in the tables only: there are no calls of the whole world. DIOMP_SEGMENT_SIZE and the network are
-// those of the environment.
+// those of the environment. Each rank counts the values that it fetches from others: what a start
+// needs of other nodes must not grow with the world, except on rank 0, which asks each node once.
 #include "base/log.h"
 #include "base/version.h"
 #include "config/settings.h"
@@ -25,6 +26,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -106,6 +108,7 @@ public:
         return inner_->put(key, value);
     }
     result<std::string> get(world_rank owner, std::string_view key) override {
+        num_fetched_.fetch_add(1);
         if (key == "node") {
             return fmt::format("{} {}-{}", library_version(), owner.value(),
                                shape_.end_of_node(owner.value()) - 1);
@@ -123,11 +126,27 @@ public:
     int watch_fd() const override { return inner_->watch_fd(); }
     const char *name() const override { return "faked world"; }
 
+    /// Values that get() was asked for.
+    [[nodiscard]] long num_fetched() const { return num_fetched_.load(); }
+
 private:
+    std::atomic<long> num_fetched_{0};
     std::unique_ptr<launch::launcher> inner_;
     world_shape shape_;
     launch::job_info info_;
 };
+
+/// A start fetches some values of rank 0 and of each neighbour; rank 0 also one of each node.
+void check_start_fetches(long num_fetched, const launch::job_info &job, const world_shape &shape) {
+    constexpr long of_rank_0 = 16;
+    long const nodes = (shape.num_ranks - shape.num_processes) / shape.per_node +
+                       shape.num_processes - shape.num_local + 2;
+    long const limit = of_rank_0 + 2 * job.local_size + (job.rank.value() == 0 ? nodes : 0);
+    if (num_fetched > limit) {
+        fail(fmt::format("{} values were fetched at the start, the limit is {}", num_fetched,
+                         limit));
+    }
+}
 
 /// KiB of anonymous and shared memory: the share of this process, as /proc has it.
 long resident_kib() {
@@ -261,8 +280,11 @@ int main(int argc, char **argv) {
     EXPECT(shape.num_local <= shape.num_processes && shape.num_processes < shape.num_ranks);
     EXPECT(static_cast<std::size_t>(shape.num_processes) <= std::size(shared_words{}.from_each));
 
-    auto running = demand(
-        runtime::runtime::start(values, std::make_unique<few_of_many>(std::move(real), shape)));
+    auto launcher = std::make_unique<few_of_many>(std::move(real), shape);
+    few_of_many const &fetches = *launcher;
+    auto running = demand(runtime::runtime::start(values, std::move(launcher)));
+    long const fetched_at_start = fetches.num_fetched();
+    check_start_fetches(fetched_at_start, running->job(), shape);
     auto *const own = reinterpret_cast<shared_words *>(
         running->segment().base() +
         demand(running->segment().allocate_symmetric(sizeof(shared_words), 64)));
@@ -273,9 +295,13 @@ int main(int argc, char **argv) {
     make_group(*running, ranks);
     transfer_to_all(*running, ranks, own);
     long const after = resident_kib();
-    std::printf("rank %d: resident_kib %ld after the start, %ld with %d peers\n", rank, at_start,
-                after, shape.num_processes - 1);
+    long const fetched_later = fetches.num_fetched() - fetched_at_start;
+    std::printf("rank %d: resident_kib %ld after the start, %ld with %d peers; fetched %ld values "
+                "at the start, %ld since\n",
+                rank, at_start, after, shape.num_processes - 1, fetched_at_start, fetched_later);
     std::fflush(stdout);
+    constexpr long per_peer = 4;
+    EXPECT(fetched_later <= per_peer * (shape.num_processes - 1));
     if (max_kib > 0 && after > max_kib) {
         fail(fmt::format("{} KiB are resident, the limit is {}", after, max_kib));
     }

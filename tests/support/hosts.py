@@ -39,9 +39,9 @@ def cable(host, state):
     return _fault("cable", host, state)
 
 
-def netem(host, loss_percent=0, delay_ms=0):
-    """For what leaves the host. Without arguments: a good wire."""
-    return _fault("netem", host, "--loss", str(loss_percent), "--delay", str(delay_ms))
+def netem(host, loss_percent=0, delay_ms=0, rate=0):
+    """For what leaves the host; `rate` in bytes per second, both ways. Without arguments: a good wire."""
+    return _fault("netem", host, "--loss", str(loss_percent), "--delay", str(delay_ms), "--rate", str(rate))
 
 
 def share_address():

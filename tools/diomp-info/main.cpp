@@ -7,6 +7,7 @@
 #include "report.h"
 #include "settings_page.h"
 #include "topology.h"
+#include "tuning_page.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -24,6 +25,7 @@ int run(int argc, char **argv) {
     bool settings = false;
     bool markdown = false;
     bool topology = false;
+    bool coll_tuning = false;
     bool probe = false;
     diomp::info::topology_options shape;
     diomp::info::doctor_options options;
@@ -53,6 +55,9 @@ int run(int argc, char **argv) {
         app.add_flag("--settings", settings, "Print all settings with value, default and meaning");
     settings_flag->excludes(doctor_flag);
     app.add_flag("--settings-markdown", markdown, "Print docs/settings.md")->excludes(doctor_flag);
+    app.add_flag("--coll-tuning", coll_tuning,
+                 "Print the rules of DIOMP_COLL_TUNING, and the algorithms that rules can name")
+        ->excludes(doctor_flag);
     auto *bug_report_flag =
         app.add_option("--bug-report", report.file,
                        "Write versions, settings, topology, checks and errors without secrets to "
@@ -88,6 +93,9 @@ int run(int argc, char **argv) {
     if (markdown) {
         fmt::print("{}", diomp::info::settings_markdown());
         return 0;
+    }
+    if (coll_tuning) {
+        return diomp::info::print_tuning();
     }
     if (doctor) {
         options.as_json = as_json;

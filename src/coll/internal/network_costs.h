@@ -16,6 +16,7 @@ struct network_costs {
     double flag_us = 0.2;     ///< until a core sees another core's store
     double line_us = 0.05;    ///< to read one more line that another core has written
     double copy_us = 1e-4;    ///< to copy a byte
+    double byte_us = 1e-4;    ///< of a byte between nodes, of which a node sends one at a time
 
     /// A message that the receiver waits for.
     [[nodiscard]] double message_us() const { return latency_us + 2 * overhead_us; }

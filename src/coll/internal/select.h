@@ -20,15 +20,12 @@
 //                                                                  allreduce b (1 + 1/n)
 #pragma once
 
+#include "coll/algorithm.h"
 #include "coll/collective.h"
 
 #include <cstddef>
 
 namespace diomp::coll {
-
-enum class algorithm { barrier_only, inline_data, staged, flat, reduce_scatter_allgather };
-/// For the log: "staged".
-const char *name_of(algorithm method);
 
 /// Equal on all members, since it depends on the signature and the group only.
 struct plan {
@@ -47,7 +44,8 @@ struct call_shape {
     bool oversubscribed = false;
 };
 
-plan select(const call_shape &shape);
+/// `source` chooses instead where it has a choice; null: none.
+plan select(const call_shape &shape, const algorithm_source *source = nullptr);
 
 /// Elements of `unit_bytes` per chunk: as many as fit into about `wanted_bytes`, but at least one
 /// if the stage buffer holds one; else 0.

@@ -10,7 +10,9 @@
 //              larger      agreement; tree or chain              2 log2 N, log2 N + 1
 //  reduce      b <= 8 KiB  binomial tree, the root waits         1, b bytes
 //              larger      agreement; binomial tree              log2 N + 1
-//  allreduce   b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
+//  allreduce   nodes of 5 or more members, where the model of allreduce_choice.h says so:
+//              slices, with the agreement in their messages      at every member log2 N or more
+//              b <= 8 KiB; recursive doubling with agreement     log2 N, b bytes
 //              64 KiB with
 //              large stage
 //              buffers
@@ -38,15 +40,19 @@
 // not commute, all operands are gathered and combined in rank order.
 #pragma once
 
+#include "coll/algorithm.h"
 #include "coll/internal/execution.h"
 #include "group/internode.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 
 namespace diomp::coll {
+
+struct allreduce_choice;
 
 /// A checked call on a group that spans nodes. The caller holds the group's call lock.
 struct two_level_call {
@@ -59,6 +65,8 @@ struct two_level_call {
     reducer reduce;
     std::size_t unit_bytes = 1;
     std::uint64_t phase = 0; ///< of messages; equal on all members
+    /// Between nodes, of the source of choices.
+    std::optional<algorithm_choice> choice = std::nullopt;
 
     [[nodiscard]] std::size_t root() const { return static_cast<std::size_t>(args.root); }
     [[nodiscard]] bool is_root() const { return self == root(); }
@@ -72,6 +80,10 @@ struct two_level_call {
     /// Local index of the call leader of the caller's node.
     [[nodiscard]] int call_leader_index() const {
         return static_cast<int>(internode.current().call_leader_index());
+    }
+    /// Whether the source has chosen `method`; `otherwise` if it has chosen none.
+    [[nodiscard]] bool takes(algorithm method, bool otherwise) const {
+        return choice ? choice->method == method : otherwise;
     }
     [[nodiscard]] bool needs_rank_order() const {
         return !reduce.commutative && !layout().contiguous;
@@ -129,6 +141,9 @@ private:
     std::deque<group::recv_request> requests_;
 };
 
+/// Writes the algorithm between nodes into the protocol log.
+void log_algorithm(algorithm method);
+
 /// Splits the blocks of a call into chunks of at most `nbytes`.
 chunking chunks_of(const two_level_call &call, std::size_t nbytes);
 /// Chunks of which `num_blocks` fit into the scratch memory.
@@ -142,6 +157,8 @@ status run_two_level(two_level_call &call);
 /// All members wait for each other first if `wait_for_all`.
 status two_level_bcast(two_level_call &call, bool wait_for_all);
 status two_level_allreduce(two_level_call &call);
+/// Includes the agreement.
+status two_level_sliced_allreduce(two_level_call &call, const allreduce_choice &chosen);
 // Call after the agreement.
 status two_level_reduce(two_level_call &call);
 status two_level_reduce_scatter(two_level_call &call);

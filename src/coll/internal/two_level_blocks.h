@@ -9,6 +9,14 @@
 
 namespace diomp::coll {
 
+/// Bytes of operands that the call leader of a node reads alone; of more, all members combine a
+/// part.
+constexpr std::size_t max_operands_bytes = std::size_t{256} << 10;
+/// From this size on each node reduces a partition for all; below, all nodes reduce everything.
+constexpr std::size_t scatter_between_nodes_min_bytes = std::size_t{128} << 10;
+/// Minimum size of the slices of two_level_allreduce.
+constexpr std::size_t min_slice_bytes = std::size_t{32} << 10;
+
 /// Chunk size of a reduction's operand.
 constexpr std::size_t reduce_chunk_bytes = std::size_t{1} << 20;
 

@@ -20,12 +20,18 @@
 
 namespace diomp::coll {
 
+/// Whether each node has one member.
+[[nodiscard]] bool has_one_member_each(const two_level_call &call);
+/// Whether all nodes have equally many members, two or more, with consecutive group ranks.
+[[nodiscard]] bool has_alike_nodes(const two_level_call &call);
+
 /// Whether two_level_allgather_ranges can run the call.
 [[nodiscard]] bool has_ranges(const two_level_call &call);
 status two_level_allgather_ranges(two_level_call &call);
 
 /// Bytes of each block that fit into stage buffers of `stage_bytes` in an alltoall by nodes; 0: it
-/// is not faster than the pairwise exchange, or the nodes differ. Equal on all members.
+/// is not faster than the pairwise exchange or another one is chosen, or the nodes differ. Equal on
+/// all members.
 [[nodiscard]] std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_bytes);
 status two_level_grouped_alltoall(two_level_call &call, std::size_t chunk_bytes);
 

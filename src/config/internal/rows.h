@@ -23,6 +23,7 @@ std::span<const setting_row> memory_rows();
 std::span<const setting_row> transport_rows();
 std::span<const setting_row> messaging_rows();
 std::span<const setting_row> rma_rows();
+std::span<const setting_row> coll_rows();
 std::span<const setting_row> runtime_rows();
 std::span<const setting_row> device_rows();
 std::span<const setting_row> offload_rows();

@@ -7,6 +7,10 @@
 // wait. The other members make their second arrival at once, without data. The members of a node
 // therefore stay in step even if they make different calls.
 //
+// Calls in which every member communicates with other nodes: all members do arrive_for_all, gather,
+// their exchange, publish_result and wait_for_results, so that each knows of all failures on its
+// node. Members in other calls see no difference.
+//
 // The steps after current_call::begin: arrive. The call leader then does gather, the exchange with
 // the other call leaders, and publish_result; the other members do wait_for_result.
 #pragma once
@@ -40,6 +44,13 @@ public:
     static constexpr std::size_t max_data_with_state_bytes = std::size_t{64} << 10;
     /// Waits for the first arrival of every member on the node.
     void gather();
+    /// Waits until no member reads the stage buffer of the coming round any more.
+    void wait_for_stage_buffer();
+    /// The first arrival in a call in which all members wait for each other, and publish `word`.
+    /// Follows the first write to the stage buffer, if any.
+    void arrive_for_all(std::uint64_t word);
+    /// The word that a member has published. Valid after gather, until the next arrival.
+    [[nodiscard]] std::uint64_t word_of(std::size_t local_index) const;
     /// The data of a member's first arrival on this node. Valid after gather.
     [[nodiscard]] const std::byte *data_of(std::size_t local_index, std::size_t nbytes) const;
     /// Replaces gather for a call leader that only publishes data of `nbytes`: waits until no
@@ -52,6 +63,8 @@ public:
     void publish_result(std::span<const std::byte> data = {});
     /// Waits for the second arrival of the node's call leader.
     void wait_for_result();
+    /// Waits for publish_result of all members on the node, which all call it.
+    void wait_for_results();
     /// The call leader's data, aligned to a cache line. Valid after wait_for_result.
     [[nodiscard]] const std::byte *published_result(std::size_t nbytes) const;
 

@@ -29,6 +29,7 @@ namespace diomp::group {
 class current_call;
 class deadlock_probe;
 class matcher;
+struct call_state;
 
 /// One per member and group.
 class internode_channel {
@@ -49,6 +50,16 @@ public:
     /// match. Data of more than max_copied_bytes must stay unchanged until finish_sends.
     void send_with_state(std::size_t member, std::uint64_t step, std::span<const std::byte> data);
     bool receive_with_state(std::size_t member, std::uint64_t step, std::span<std::byte> data);
+    /// receive_with_state in two parts, so that many receives can be posted at once. Both objects
+    /// and `data` must live until `cancel`. The sender's state goes to `received`.
+    void post_recv_with_state(recv_request &request, call_state &received, std::size_t member,
+                              std::uint64_t step, std::span<std::byte> data);
+    /// Waits for the message unless something has failed before, and merges its state.
+    bool finish_recv_with_state(recv_request &request, const call_state &received,
+                                std::size_t member);
+    /// Whether the message of a posted receive is there. Serves messages from other nodes, but does
+    /// not wait for any.
+    bool has_arrived(const recv_request &request);
     /// How the sender of a large message learns that the receive is posted (RTR, ready to receive):
     /// announced by a control message of the receiver, or implied, because the receive is posted
     /// before the agreement of the call. Both sides pass the same mode.

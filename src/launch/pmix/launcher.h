@@ -7,8 +7,12 @@
 // without communication: N values per node, 20 MB of the server's shared memory for 10^5 ranks with
 // 200 bytes each. With collect_limit_variable below N, values stay at the server where they were
 // put, and get() requests them from there: one round trip per peer in use. That is not the default
-// and was tested on one node only: across nodes, PMIx 4.2.2 under Open MPI 4.1.4 hangs in some of
-// such jobs, in PMIx_Get of a value that its owner has committed.
+// and works on one node only. Between nodes, with PMIx 4.2.2: under Slurm 22.05, PMIx_Get of a
+// value that its owner has committed before the fence returns PMIX_ERR_NOT_FOUND in most jobs if
+// the owner had published another value before (also with PMIX_GET_REFRESH_CACHE); a fence that
+// collects the values of one rank per node instead never returns. Under Open MPI 4.1.4, PMIx_Get
+// hangs in some jobs. What a start fetches does not grow with the world (docs/launch.md), so only
+// the exchange between the servers does.
 #pragma once
 
 #include "launch/internal/environment.h"

@@ -11,8 +11,9 @@ namespace channels {
 class channel_registry;
 }
 namespace coll {
+class algorithm_source;
 class collectives;
-}
+} // namespace coll
 namespace device_coll {
 class device_collectives;
 }

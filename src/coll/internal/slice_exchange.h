@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The owners of a slice combine it over all nodes: each member of a node does so with the members
+// of its index on the other nodes, all at the same time. Every message begins with the state of the
+// call, so after the first half of the steps an owner knows that all members made the same call; a
+// call that has failed goes through the same steps without data.
+//
+//  doubling   rounds of doubling_order.h, in which partners exchange all they have
+//  halving    R. Rabenseifner, Optimization of collective reduction operations, ICCS 2004: in each
+//             round partners exchange the halves that they do not keep, then the results in the
+//             opposite order
+//  direct     each node reduces a partition, with the operands that the others send it, and sends
+//             all the result
+//
+// Operands are combined in the order of the nodes, which is why halving begins with neighbours.
+#pragma once
+
+#include "coll/internal/allreduce_choice.h"
+#include "coll/internal/doubling_order.h"
+#include "coll/internal/two_level.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace diomp::coll {
+
+/// One slice of a chunk. Posts its receives when it is made, and cancels those that are open when
+/// it is destroyed.
+class slice_exchange {
+public:
+    /// Where a slice is and to whom it belongs.
+    struct slice {
+        std::span<const std::uint32_t> owners; ///< [node]
+        std::byte *data = nullptr; ///< aligned to a cache line: the node's operand, then the result
+        std::size_t count = 0;     ///< elements
+        std::byte *received = nullptr; ///< scratch memory of received_bytes()
+    };
+    /// `turn`: alternately 0 and 1 in the chunks of a call. An owner is at most one chunk ahead of
+    /// the others, so messages of the chunk after the next do not meet these.
+    slice_exchange(two_level_call &call, const slice &what, exchange_method method,
+                   std::uint64_t turn);
+    ~slice_exchange();
+    slice_exchange(const slice_exchange &) = delete;
+    slice_exchange &operator=(const slice_exchange &) = delete;
+
+    [[nodiscard]] static std::size_t received_bytes(exchange_method method, std::size_t num_nodes,
+                                                    std::size_t slice_bytes,
+                                                    std::size_t unit_bytes);
+
+    /// Does the steps whose messages have arrived; does not wait.
+    void advance() { run_steps(false); }
+    /// Does all steps. The result is complete if the call has not failed.
+    void finish();
+
+private:
+    enum class action : std::uint8_t { send, receive, combine, combine_all };
+    struct exchange_step {
+        action what;
+        std::size_t node = 0;
+        range elements;
+        std::size_t index = 0; ///< send: of the message; receive, combine: of the receive
+    };
+    struct incoming {
+        group::recv_request request;
+        group::call_state state; ///< the sender's
+        std::span<std::byte> data;
+    };
+
+    void plan_doubling();
+    void plan_halving();
+    void plan_direct();
+    /// Before and after the rounds, for numbers of nodes that are no powers of two. True if this
+    /// node takes no part in the rounds.
+    bool plan_fold(const doubling_order &order);
+    void plan_unfold(const doubling_order &order);
+    void add_send(std::size_t node, range elements, std::size_t message);
+    /// Receives elements to be combined or, if `is_result`, into their place.
+    void add_receive(std::size_t node, range elements, std::size_t message, bool is_result = false);
+    /// add_receive, and the combination.
+    void add_operand(std::size_t node, range elements, std::size_t message);
+
+    void run_steps(bool may_wait);
+    [[nodiscard]] bool run_step(const exchange_step &next, bool may_wait);
+    void send(const exchange_step &what);
+    void receive(const exchange_step &what);
+    void combine(const exchange_step &what);
+    void combine_all(const exchange_step &what);
+    [[nodiscard]] std::span<std::byte> bytes_of(range elements) const;
+    [[nodiscard]] std::uint64_t tag_of(std::size_t message) const;
+    /// Partition `first` of `num` and the `count` - 1 after it.
+    [[nodiscard]] range partitions(std::size_t num, std::size_t first, std::size_t count) const;
+
+    two_level_call &call_;
+    group::internode_channel &channel_;
+    slice slice_;
+    std::uint64_t turn_;
+    bool sends_whole_; ///< before it combines
+    std::byte *next_received_;
+    std::deque<incoming> incoming_;
+    std::vector<exchange_step> steps_;
+    std::size_t next_step_ = 0;
+};
+
+} // namespace diomp::coll

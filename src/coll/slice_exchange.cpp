@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "coll/internal/slice_exchange.h"
+
+#include "coll/internal/two_level_blocks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace diomp::coll {
+namespace {
+
+/// Steps of the messages; they follow those of small calls.
+constexpr std::uint64_t step_sliced = group::step_state + 384;
+constexpr std::uint64_t messages_per_turn = 256;
+// Numbers of messages of one sender in a chunk. Rounds count from 0, in both directions.
+constexpr std::size_t message_back = 64;
+constexpr std::size_t message_fold = 128;
+constexpr std::size_t message_unfold = 129;
+static_assert(step_sliced + 2 * messages_per_turn <= group::step_payloads);
+
+} // namespace
+
+slice_exchange::slice_exchange(two_level_call &call, const slice &what, exchange_method method,
+                               std::uint64_t turn)
+    : call_(call), channel_(call.internode.channel()), slice_(what), turn_(turn),
+      sends_whole_(method == exchange_method::doubling), next_received_(what.received) {
+    switch (method) {
+    case exchange_method::doubling:
+        plan_doubling();
+        break;
+    case exchange_method::halving:
+        plan_halving();
+        break;
+    case exchange_method::direct:
+        plan_direct();
+        break;
+    }
+}
+
+// Messages of receives that are still posted would arrive in memory that may have been freed.
+slice_exchange::~slice_exchange() {
+    for (incoming &each : incoming_) {
+        channel_.cancel(each.request);
+    }
+}
+
+// Partitions of equal numbers of elements, or of lines of these, differ by one of them.
+std::size_t slice_exchange::received_bytes(exchange_method method, std::size_t num_nodes,
+                                           std::size_t slice_bytes, std::size_t unit_bytes) {
+    auto const rounds = static_cast<std::size_t>(std::bit_width(num_nodes));
+    std::size_t const whole = round_up(slice_bytes);
+    std::size_t const difference = round_up(unit_bytes) + 2 * cache_line_bytes;
+    switch (method) {
+    case exchange_method::doubling:
+        return (1 + rounds) * whole;
+    case exchange_method::halving:
+        return 2 * whole + rounds * difference;
+    case exchange_method::direct:
+        return whole + num_nodes * difference;
+    }
+    return 0;
+}
+
+void slice_exchange::plan_doubling() {
+    doubling_order const order(call_.num_nodes(), call_.own_node());
+    range const all{0, slice_.count};
+    if (plan_fold(order)) {
+        return;
+    }
+    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
+        add_send(order.partner(round), all, round);
+        add_operand(order.partner(round), all, round);
+    }
+    plan_unfold(order);
+}
+
+void slice_exchange::plan_halving() {
+    doubling_order const order(call_.num_nodes(), call_.own_node());
+    if (plan_fold(order)) {
+        return;
+    }
+    std::size_t const num = std::size_t{1} << order.num_rounds();
+    std::size_t kept = 0; // the first of the partitions that this node still reduces
+    std::vector<std::size_t> given(order.num_rounds());
+    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
+        std::size_t const partner = order.partner(round);
+        std::size_t const half = num >> (round + 1);
+        bool const keeps_upper = partner < call_.own_node();
+        given[round] = keeps_upper ? kept : kept + half;
+        kept = keeps_upper ? kept + half : kept;
+        add_send(partner, partitions(num, given[round], half), round);
+        add_operand(partner, partitions(num, kept, half), round);
+    }
+    for (std::size_t round = order.num_rounds(); round-- > 0;) {
+        std::size_t const half = num >> (round + 1);
+        add_send(order.partner(round), partitions(num, kept, half), message_back + round);
+        // The partner has received what was sent from there.
+        add_receive(order.partner(round), partitions(num, given[round], half), message_back + round,
+                    true);
+        kept = std::min(kept, given[round]);
+    }
+    plan_unfold(order);
+}
+
+void slice_exchange::plan_direct() {
+    std::size_t const num = call_.num_nodes();
+    std::size_t const own = call_.own_node();
+    range const mine = partitions(num, own, 1);
+    for (std::size_t i = 1; i < num; ++i) {
+        std::size_t const node = (own + i) % num;
+        add_send(node, partitions(num, node, 1), 0);
+    }
+    for (std::size_t node = 0; node < num; ++node) {
+        if (node != own) {
+            add_receive(node, mine, 0);
+        }
+    }
+    steps_.push_back({action::combine_all, own, mine});
+    for (std::size_t i = 1; i < num; ++i) {
+        add_send((own + i) % num, mine, message_back);
+    }
+    for (std::size_t i = 1; i < num; ++i) {
+        std::size_t const node = (own + num - i) % num;
+        add_receive(node, partitions(num, node, 1), message_back, true);
+    }
+}
+
+bool slice_exchange::plan_fold(const doubling_order &order) {
+    range const all{0, slice_.count};
+    if (order.is_folded()) {
+        add_send(order.fold_partner(), all, message_fold);
+        add_receive(order.fold_partner(), all, message_unfold, true);
+    } else if (order.folds()) {
+        add_operand(order.fold_partner(), all, message_fold);
+    }
+    return order.is_folded();
+}
+
+void slice_exchange::plan_unfold(const doubling_order &order) {
+    if (order.folds()) {
+        add_send(order.fold_partner(), {0, slice_.count}, message_unfold);
+    }
+}
+
+void slice_exchange::add_send(std::size_t node, range elements, std::size_t message) {
+    steps_.push_back({action::send, node, elements, message});
+}
+
+void slice_exchange::add_receive(std::size_t node, range elements, std::size_t message,
+                                 bool is_result) {
+    incoming &made = incoming_.emplace_back();
+    made.data = bytes_of(elements);
+    if (!is_result) {
+        made.data = {next_received_, made.data.size()};
+        next_received_ += round_up(made.data.size());
+    }
+    channel_.post_recv_with_state(made.request, made.state, slice_.owners[node], tag_of(message),
+                                  made.data);
+    steps_.push_back({action::receive, node, elements, incoming_.size() - 1});
+}
+
+void slice_exchange::add_operand(std::size_t node, range elements, std::size_t message) {
+    add_receive(node, elements, message);
+    steps_.push_back({action::combine, node, elements, incoming_.size() - 1});
+}
+
+void slice_exchange::finish() {
+    run_steps(true);
+    channel_.finish_sends_or_fail_call();
+}
+
+void slice_exchange::run_steps(bool may_wait) {
+    while (next_step_ < steps_.size() && run_step(steps_[next_step_], may_wait)) {
+        ++next_step_;
+    }
+}
+
+bool slice_exchange::run_step(const exchange_step &next, bool may_wait) {
+    switch (next.what) {
+    case action::send:
+        send(next);
+        break;
+    case action::receive:
+        if (!may_wait && !channel_.has_arrived(incoming_[next.index].request)) {
+            return false;
+        }
+        receive(next);
+        break;
+    case action::combine:
+        combine(next);
+        break;
+    case action::combine_all:
+        combine_all(next);
+        break;
+    }
+    return true;
+}
+
+void slice_exchange::send(const exchange_step &what) {
+    bool const has_data = call_.internode.current().is_clean();
+    channel_.send_with_state(slice_.owners[what.node], tag_of(what.index),
+                             has_data ? std::span<const std::byte>(bytes_of(what.elements))
+                                      : std::span<const std::byte>{});
+}
+
+void slice_exchange::receive(const exchange_step &what) {
+    incoming &from = incoming_[what.index];
+    group::current_call &current = call_.internode.current();
+    bool const is_complete =
+        channel_.finish_recv_with_state(from.request, from.state, slice_.owners[what.node]);
+    if (!is_complete && current.is_clean()) {
+        // It has given up on a member that has arrived here since.
+        std::int32_t const rank = from.request.from.value();
+        current.fail(rank,
+                     {OMPX_ERR_TIMEOUT,
+                      fmt::format("rank {} has given up, {}", rank, current.describe_wait(rank)),
+                      "raise DIOMP_TIMEOUT if the other ranks are only slow"});
+    }
+}
+
+void slice_exchange::combine(const exchange_step &what) {
+    if (!call_.internode.current().is_clean()) {
+        return;
+    }
+    std::span<std::byte> const own = bytes_of(what.elements);
+    if (sends_whole_ && own.size() > group::internode_channel::max_copied_bytes) {
+        channel_.finish_sends_or_fail_call(); // they read what the result overwrites
+    }
+    std::byte *const theirs = incoming_[what.index].data.data();
+    // Both partners of doubling compute the same bits: the operand of the lower nodes is the first.
+    if (what.node > call_.own_node()) {
+        call_.reduce.apply(own.data(), own.data(), theirs, what.elements.count);
+    } else {
+        call_.reduce.apply_to_second(own.data(), theirs, own.data(), what.elements.count);
+    }
+}
+
+// The receives of plan_direct are in the order of the nodes.
+void slice_exchange::combine_all(const exchange_step &what) {
+    if (!call_.internode.current().is_clean()) {
+        return;
+    }
+    std::byte *const own = bytes_of(what.elements).data();
+    reduce_blocks(call_, own, call_.num_nodes(), what.elements.count,
+                  [&](std::size_t node) -> const std::byte * {
+                      return node == what.node
+                                 ? own
+                                 : incoming_[node < what.node ? node : node - 1].data.data();
+                  });
+}
+
+std::span<std::byte> slice_exchange::bytes_of(range elements) const {
+    return {slice_.data + elements.begin * call_.unit_bytes, elements.count * call_.unit_bytes};
+}
+
+std::uint64_t slice_exchange::tag_of(std::size_t message) const {
+    return step_sliced + turn_ * messages_per_turn + message;
+}
+
+range slice_exchange::partitions(std::size_t num, std::size_t first, std::size_t count) const {
+    std::size_t const alignment = std::max<std::size_t>(1, cache_line_bytes / call_.unit_bytes);
+    range const begin = partition_range(slice_.count, num, first, alignment);
+    range const last = partition_range(slice_.count, num, first + count - 1, alignment);
+    return {begin.begin, last.begin + last.count - begin.begin};
+}
+
+} // namespace diomp::coll

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Values of any length from rank 0: some launchers have values of a few KiB.
+#pragma once
+
+#include "base/result.h"
+
+#include <string>
+#include <string_view>
+
+namespace diomp::launch {
+
+class launcher;
+
+/// Publishes `text` under `key` in parts. Call on rank 0, before a fence.
+status publish_long_value(launcher &launcher, std::string_view key, std::string_view text);
+/// What rank 0 has published under `key`: one get() per part of 3000 bytes. Call after that fence.
+result<std::string> fetch_long_value(launcher &launcher, std::string_view key);
+
+} // namespace diomp::launch

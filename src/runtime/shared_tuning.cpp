@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/internal/shared_tuning.h"
+
+#include "base/log.h"
+#include "coll/tuning.h"
+#include "launch/launch.h"
+#include "launch/long_value.h"
+
+#include <fmt/core.h>
+
+namespace diomp::runtime {
+namespace {
+
+constexpr std::string_view tuning_key = "coll.tuning";
+/// The value begins with one of these; the remedy of an error follows in a line of its own.
+constexpr char has_rules = 'r';
+constexpr char has_failed = 'e';
+
+std::string describe(const std::string &file) {
+    if (file.empty()) {
+        return {has_rules};
+    }
+    auto const rules = coll::tuning_rules::read(file);
+    if (!rules) {
+        return fmt::format("{}{}\n{}", has_failed, rules.failure().message(),
+                           rules.failure().remedy());
+    }
+    return has_rules + rules.value().to_text();
+}
+
+} // namespace
+
+status publish_tuning(launch::launcher &launcher, const std::string &file) {
+    launch::job_info const &job = launcher.info();
+    return job.rank == world_rank{0} && job.size > 1
+               ? launch::publish_long_value(launcher, tuning_key, describe(file))
+               : status{};
+}
+
+result<std::shared_ptr<const coll::algorithm_source>> fetch_tuning(launch::launcher &launcher,
+                                                                   const std::string &file) {
+    auto fetched = launcher.info().size == 1 ? result<std::string>(describe(file))
+                                             : launch::fetch_long_value(launcher, tuning_key);
+    DIOMP_TRY(fetched);
+    std::string_view const text = fetched.value();
+    if (text.starts_with(has_failed)) {
+        std::size_t const end = text.find('\n');
+        return error(OMPX_ERR_ARG, std::string(text.substr(1, end - 1)),
+                     std::string(text.substr(end + 1)));
+    }
+    auto rules = coll::tuning_rules::parse(text.substr(1), "the rules of rank 0");
+    DIOMP_TRY(rules);
+    std::size_t const num_rules = rules.value().rules().size();
+    bool const is_rank_0 = launcher.info().rank == world_rank{0};
+    if (!file.empty() && is_rank_0) {
+        log(log_level::info, "{} rules for collectives from {}", num_rules, file);
+    } else if (!file.empty() && num_rules == 0) {
+        log(log_level::warn,
+            "DIOMP_COLL_TUNING={} does not matter here: rank 0, which reads the file for all "
+            "ranks, has no rules",
+            file);
+    }
+    if (num_rules == 0) {
+        return std::shared_ptr<const coll::algorithm_source>();
+    }
+    return std::shared_ptr<const coll::algorithm_source>(
+        std::make_shared<const coll::tuning_rules>(rules.take()));
+}
+
+} // namespace diomp::runtime

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Debian's packages as a user meets them: makes them, installs them into a new Debian, runs the examples of the pages there
+# (inside.sh), purges them, and looks for what is left.
+#   debian.sh SOURCE_DIR FOLDER [SUITE]
+# Packages of this machine's Debian are made here, into FOLDER, with ccache; those of another release (SUITE=trixie) in a new
+# Debian of that release. DIOMP_TEST_DEBS names a folder with packages, which are taken instead.
+set -eu
+source=${1:?} folder=${2:?}
+here=$(. /etc/os-release && echo "$VERSION_CODENAME")
+suite=${3:-$here}
+skip() { echo "skipped: $*" && exit 77; }
+[ "$(id -u)" = 0 ] || skip "only root can install a Debian"
+for tool in debootstrap dpkg-buildpackage dh; do
+    command -v $tool >/dev/null || skip "$tool is missing (scripts/setup.sh --deb)"
+done
+# shellcheck source-path=SCRIPTDIR source=../../scripts/debian-root.sh
+. "$source/scripts/debian-root.sh"
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
+/usr/lib/apt/apt-helper download-file "$(debian_archive)/dists/$suite/InRelease" "$work/InRelease" >"$work/log" 2>&1 ||
+    skip "no package archive with $suite is within reach: $(tail -n 1 "$work/log")"
+
+# The packages of another release, made there from the tree as it stands.
+make_there() {
+    mkdir "$work/builder"
+    new_debian "$work/builder" "$suite" ca-certificates,make,dpkg-dev
+    local tree=$work/builder/root/diomp llvm
+    mkdir -p "$tree/build"
+    (cd "$source" && git ls-files -z --cached --others --exclude-standard |
+        tar -c --null --files-from=- --ignore-failed-read) | tar -xC "$tree"
+    # What this machine has fetched serves there if it is the same version.
+    llvm=$("$source/scripts/fetch-llvm.sh" --folder)
+    [ ! -e "$llvm/version" ] || { mkdir -p "$work/builder/root/.cache/diomp" && cp -r "$llvm" "$work/builder/root/.cache/diomp/"; }
+    in_debian "$work/builder" env -u DIOMP_LLVM_SOURCE PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        make -C /root/diomp deb >"$work/log" 2>&1 || { tail -n 40 "$work/log" && exit 1; }
+    tail -n 1 "$work/log"
+    mkdir -p "$folder"
+    cp "$tree"/build/deb/*.deb "$tree"/build/deb/lintian.txt "$folder/"
+    rm -rf --one-file-system "$work/builder"
+}
+
+debs=${DIOMP_TEST_DEBS:-}
+if [ -z "$debs" ]; then
+    debs=$folder
+    if [ "$suite" = "$here" ]; then
+        "$source/scripts/deb.sh" "$folder"
+    else
+        make_there
+    fi
+fi
+
+mkdir "$work/root"
+new_debian "$work/root" "$suite" ca-certificates
+mkdir "$work/root/packages" "$work/root/examples"
+cp "$debs"/*.deb "$work/root/packages/"
+cp "$source/tests/packaging/inside.sh" "$work/root/packages/"
+python3 -B "$source/tests/packaging/pages.py" "$source" "$work/root/examples"
+in_debian "$work/root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /packages/inside.sh
+echo "packages of $suite: ok"
