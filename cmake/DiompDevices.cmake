@@ -10,7 +10,7 @@ if(DIOMP_HAVE_OFFLOAD AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
   if(DIOMP_HOST_DEVICES)
     list(APPEND device_archs host)
   endif()
-  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/gpu-toolchain.sh" --flags ${device_archs}
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/gpu-toolchain.sh" --flags --llvm ${DIOMP_LLVM_VERSION} ${device_archs}
     OUTPUT_VARIABLE device_flags ERROR_VARIABLE device_error RESULT_VARIABLE device_failed
     OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(device_failed)

@@ -25,7 +25,7 @@ NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
     "Interface": ("api", "cpp", "fortran", "python", "channels", "shmem", "device-calls", "pragmas", "settings", "abi"),
     "Running": ("launch", "mpi", "remote", "security", "gpu", "dpu", "scaling", "simulation", "figures", "benchmarks"),
-    "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "testing"),
+    "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "llvm", "testing"),
 }
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 

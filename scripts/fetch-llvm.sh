@@ -3,26 +3,41 @@
 # Fetches the parts of LLVM's source that libomptarget is built from, out of the distribution's source package, so that
 # they are of the very version that is installed. Nothing of it becomes part of this project.
 #
-#   scripts/fetch-llvm.sh             fetches unless it is there; prints the folder
-#   scripts/fetch-llvm.sh --folder    prints the folder only
+#   scripts/fetch-llvm.sh [--llvm VERSION]             fetches unless it is there; prints the folder
+#   scripts/fetch-llvm.sh [--llvm VERSION] --folder    prints the folder only
 #
-# The folder is DIOMP_LLVM_SOURCE, or a cache below the home folder. Its file `version` is written last.
+# VERSION: a version that llvm/versions has, 19 by default. The folder is DIOMP_LLVM_SOURCE, or a cache below the home
+# folder. Its file `version` is written last.
 set -eu
 
+here=$(dirname "$0")
 major=19
+folder_only=no
+while [ $# != 0 ]; do
+    case $1 in
+    --llvm) major=${2:-} && shift ;;
+    --llvm=*) major=${1#*=} ;;
+    --folder) folder_only=yes ;;
+    *) echo "fetch-llvm.sh: unknown argument '$1' (known: --llvm, --folder)" >&2 && exit 2 ;;
+    esac
+    [ $# = 0 ] || shift
+done
+versions=$here/../llvm/versions
+about=$versions/$major/version.cmake
+if [ -z "$major" ] || [ ! -e "$about" ]; then
+    echo "fetch-llvm.sh: DiOMP does not know LLVM '$major' (known: $(cd "$versions" && echo [0-9]*))" >&2
+    exit 2
+fi
 package=llvm-toolchain-$major
-version=$(dpkg-query -W -f='${source:Version}' "llvm-$major-dev" 2>/dev/null || true)
+toolchain=$("$here/llvm-toolchain.sh" --llvm "$major" --folder)
+version=$("$here/llvm-toolchain.sh" --llvm "$major" --version)
 upstream=$(printf '%s' "$version" | sed 's/^[0-9]*://; s/-.*//')
 folder=${DIOMP_LLVM_SOURCE:-${XDG_CACHE_HOME:-${HOME:?is not set; set DIOMP_LLVM_SOURCE}/.cache}/diomp/llvm-${upstream:-$major}}
-case ${1:-} in
---folder) echo "$folder" && exit ;;
-'') ;;
-*) echo "fetch-llvm.sh: unknown argument '$1' (known: --folder)" >&2 && exit 2 ;;
-esac
+[ "$folder_only" = no ] || { echo "$folder" && exit; }
 
 [ ! -s "$folder/version" ] || { echo "$folder" && exit; }
 if [ -z "$version" ]; then
-    echo "fetch-llvm.sh: llvm-$major-dev is not installed (scripts/setup.sh does that)" >&2
+    echo "fetch-llvm.sh: llvm-$major-dev is not installed, and not in $toolchain (scripts/setup.sh --llvm $major does that)" >&2
     exit 1
 fi
 
@@ -40,24 +55,38 @@ flock 9
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial" "$work/tree"
-# The machine's own package sources, asked for source packages instead of binary ones. Nothing of the system changes.
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
-    case $file in
-    *.sources) sed 's/^Types:.*/Types: deb-src/' "$file" ;;
-    *.list) sed -n 's/^deb /deb-src /p' "$file" ;;
-    *) continue ;;
-    esac >"$work/sources/$(basename "$file")" 2>/dev/null || true
-done
+# write_sources EXPRESSION: the machine's own package sources, asked for source packages instead of binary ones, with
+# sed's EXPRESSION applied to the suites. Nothing of the system changes.
+write_sources() {
+    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+        case $file in
+        *.sources) sed "s/^Types:.*/Types: deb-src/; /^Suites:/{ $1 }" "$file" ;;
+        *.list) sed -n 's/^deb /deb-src /p' "$file" ;;
+        *) continue ;;
+        esac >"$work/sources/$(basename "$file")" 2>/dev/null || true
+    done
+}
 set -- -qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/sources" \
     -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=
 echo "fetch-llvm.sh: fetching the source of $package $version" >&2
+# Package sources of others need not have source packages: what matters is whether ours comes. The distribution's own
+# changes to it are not needed, so another package of the same upstream version serves as well.
+fetch_source() {
+    apt-get "$@" update >>log 2>&1 || true
+    apt-get "$@" source --tar-only --download-only "$package=$version" >>log 2>&1 && return
+    same=$(apt-cache "$@" showsrc "$package" 2>/dev/null | sed -n "s/^Version: \(.*:$upstream-.*\)/\1/p")
+    for other in $same; do
+        ! apt-get "$@" source --tar-only --download-only "$package=$other" >>log 2>&1 || return 0
+    done
+    return 1
+}
+# A distribution's security archive may lack the source itself, and the next release has it.
 (
     cd "$work"
-    # Package sources of others need not have source packages: what matters is whether ours comes. The distribution's
-    # own changes to it are not needed.
-    apt-get "$@" update >log 2>&1 || true
-    apt-get "$@" source --tar-only --download-only "$package=$version" >>log 2>&1 ||
-        apt-get "$@" source --tar-only --download-only "$package" >>log 2>&1
+    write_sources ''
+    fetch_source "$@" && exit
+    write_sources 's/.*/Suites: trixie-backports forky sid/'
+    fetch_source "$@"
 ) || {
     tail -n 5 "$work/log" >&2
     echo "fetch-llvm.sh: the source package $package could not be fetched; the lines above say why." >&2
@@ -70,9 +99,9 @@ if [ -z "$archive" ]; then
 fi
 top=$(basename "$archive" .orig.tar.xz)
 # The folders that the offload build reads, and its tests, which scripts/offload-conformance.py runs.
-tar -xJf "$archive" -C "$work/tree" --strip-components=1 \
-    "$top/offload" "$top/openmp/runtime/src" "$top/openmp/cmake" "$top/cmake" "$top/llvm/cmake" "$top/llvm/utils/lit" \
-    "$top/runtimes" "$top/third-party/unittest"
+names=$(sed -n 's/^set(DIOMP_LLVM_FOLDERS "\(.*\)")$/\1/p' "$about" | tr ';' '\n' | sed "s|^|$top/|")
+# shellcheck disable=SC2086 # a list of words
+tar -xJf "$archive" -C "$work/tree" --strip-components=1 $names
 echo "$version" >"$work/tree/version"
 mv -T "$work/tree" "$folder"
 echo "$folder"

@@ -6,7 +6,8 @@
 #
 #   scripts/gpu-toolchain.sh                  makes the folder unless it is there; prints it
 #   scripts/gpu-toolchain.sh --folder         prints the folder only
-#   scripts/gpu-toolchain.sh --flags ARCH...  prints clang's options to compile and to link, one a line, for
+#   scripts/gpu-toolchain.sh --flags [--llvm VERSION] ARCH...
+#                                             prints clang's options to compile and to link, one a line, for
 #                                             sm_80, sm_90 (NVIDIA), gfx90a (AMD), host (host devices), any of them;
 #                                             an error says what is missing
 #
@@ -22,7 +23,7 @@ release=12.4
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${DIOMP_CUDA_TOOLCHAIN:-${XDG_CACHE_HOME:-${HOME:?is not set; set DIOMP_CUDA_TOOLCHAIN}/.cache}/diomp/cuda-$release}
-llvm=/usr/lib/llvm-19/lib
+major=19
 
 fail() {
     echo "gpu-toolchain.sh: $1" >&2
@@ -40,15 +41,22 @@ join() {
     printf '%s' "$joined"
 }
 
+# device_runtime nvptx|amdgpu: its file, by the pattern in llvm/versions, checked.
+device_runtime() {
+    pattern=$(sed -n "s/^set(DIOMP_LLVM_RUNTIME_$1 \"\(.*\)\")\$/\1/p" "$here/../llvm/versions/$major/version.cmake")
+    name=$(printf '%s' "$pattern" | sed "s/[*]/$2/")
+    [ -e "$llvm/$name" ] || fail "$llvm has no device runtime for $2 ($name; up to LLVM 19 it is in package libomp-$major-dev), see docs/llvm.md"
+}
+
 needs_nvidia() {
     [ -x "$folder/bin/ptxas" ] && [ -x "$folder/bin/nvlink" ] ||
         fail "there is no ptxas and nvlink in $folder: run scripts/gpu-toolchain.sh, or set DIOMP_CUDA_TOOLCHAIN"
-    [ -e "$llvm/libomptarget-nvptx-$1.bc" ] || fail "$llvm has no device runtime for $1 (package libomp-19-dev)"
+    device_runtime nvptx "$1"
 }
 
 find_rocm() {
-    [ -e "$llvm/libomptarget-amdgpu-$1.bc" ] || fail "$llvm has no device runtime for $1 (package libomp-19-dev)"
-    [ -x "${llvm%/lib}/bin/ld.lld" ] || fail "$1 needs the linker lld (package lld-19)"
+    device_runtime amdgpu "$1"
+    [ -x "${llvm%/lib}/bin/ld.lld" ] || fail "$1 needs the linker lld (package lld-$major)"
     for rocm in /usr/lib/*/amdgcn/bitcode /opt/rocm/amdgcn/bitcode; do
         [ ! -e "$rocm/ocml.bc" ] || return 0
     done
@@ -73,8 +81,8 @@ print_flags() {
     [ -n "$triples" ] || fail "--flags needs an architecture"
     printf '%s\n' -fopenmp "-fopenmp-targets=$triples"
     if [ -n "$nvidia" ]; then
-        printf '%s\n' "-Xopenmp-target=nvptx64-nvidia-cuda --offload-arch=$nvidia" "--cuda-path=$folder" \
-            "--libomptarget-nvptx-bc-path=$llvm"
+        printf '%s\n' "-Xopenmp-target=nvptx64-nvidia-cuda --offload-arch=$nvidia" "--cuda-path=$folder"
+        case $name in *.bc) printf '%s\n' "--libomptarget-nvptx-bc-path=$llvm" ;; esac
     fi
     if [ -n "$amd" ]; then
         printf '%s\n' "-Xopenmp-target=amdgcn-amd-amdhsa --offload-arch=$amd" "--rocm-device-lib-path=$rocm"
@@ -85,6 +93,11 @@ case ${1:-} in
 --folder) echo "$folder" && exit ;;
 --flags)
     shift
+    if [ "${1:-}" = --llvm ]; then
+        major=$2
+        shift 2
+    fi
+    llvm=$("$here/llvm-toolchain.sh" --llvm "$major" --folder)/lib
     print_flags "$@"
     exit
     ;;

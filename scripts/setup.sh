@@ -5,6 +5,8 @@
 #
 #   scripts/setup.sh           what `make build` and `make demo` need
 #   scripts/setup.sh --check   also what `make check` and the comparisons need
+#   scripts/setup.sh --llvm 22 also another version of LLVM, beside the packaged one (scripts/llvm-toolchain.sh), and the
+#                              source of its libomptarget; build with -DDIOMP_LLVM_VERSIONS="19;22" (docs/llvm.md)
 #   scripts/setup.sh --deb     what `make deb` and the test of its packages need, beside what the build needs
 #   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
 set -eu
@@ -90,17 +92,31 @@ python3-venv          its environment, see scripts/python-env.sh
 check=no
 deb=no
 list=no
-for argument in "$@"; do
-    case $argument in
+llvm=
+while [ $# != 0 ]; do
+    case $1 in
     --check) check=yes ;;
     --deb) deb=yes ;;
     --list) list=yes ;;
+    --llvm)
+        llvm="$llvm ${2:?--llvm needs a version, such as 22}"
+        shift
+        ;;
     *)
-        echo "setup.sh: unknown argument '$argument' (known: --check, --deb, --list)" >&2
+        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --llvm, --list)" >&2
         exit 2
         ;;
     esac
+    shift
 done
+
+# Last: the packages of the system first, which it is unpacked and built with.
+add_llvm() {
+    for version in $llvm; do
+        "$(dirname "$0")/llvm-toolchain.sh" --llvm "$version" >/dev/null
+        "$(dirname "$0")/fetch-llvm.sh" --llvm "$version" >/dev/null
+    done
+}
 
 if [ "$list" = yes ]; then
     printf 'Build and demo:\n%s\nChecks and comparisons:\n%s\nDebian packages:\n%s' \
@@ -124,7 +140,7 @@ missing=
 for name in $names; do
     printf '%s\n' "$installed" | grep -qxF "$name" || missing="$missing $name"
 done
-[ -n "$missing" ] || exit 0
+[ -n "$missing" ] || { add_llvm; exit; }
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
@@ -154,3 +170,4 @@ if ! install_missing >"$log" 2>&1; then
         exit 1
     fi
 fi
+add_llvm

@@ -3,6 +3,7 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
 #include "api/internal/translation_epoch.h"
+#include "base/llvm_versions.h"
 #include "offload/device_allocator.h"
 #include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
@@ -147,11 +148,21 @@ constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,
                                     begin_region,
                                     end_region};
 
+/// libomptarget of whichever version is loaded; null if none is.
+void *loaded_libomptarget() {
+    for (llvm_version const &each : llvm_versions) {
+        if (void *const library = ::dlopen(each.libomptarget, RTLD_NOLOAD | RTLD_LAZY)) {
+            return library;
+        }
+    }
+    return nullptr;
+}
+
 /// A function of libomptarget, if it is loaded: libomp's functions of the same names look
 /// libomptarget's up in every call.
 template <typename Function>
 Function *openmp_function(const char *name) {
-    static void *const library = ::dlopen("libomptarget.so.19.1", RTLD_NOLOAD | RTLD_LAZY);
+    static void *const library = loaded_libomptarget();
     void *const found = library == nullptr ? nullptr : ::dlsym(library, name);
     return reinterpret_cast<Function *>(found == nullptr ? ::dlsym(RTLD_DEFAULT, name) : found);
 }

@@ -78,7 +78,7 @@ void source_lines::read(const std::string &path, const std::vector<std::uint64_t
     // All print, for each address, its number and a line per inlined call; the addr2line of
     // binutils 2.40 omits some of the latter.
     std::vector<std::vector<std::string>> tools;
-    for (const char *const name : {"llvm-symbolizer", "llvm-symbolizer-19"}) {
+    for (const char *const name : {"llvm-symbolizer", "llvm-symbolizer-22", "llvm-symbolizer-19"}) {
         tools.push_back({name, "--output-style=GNU", "--addresses", "--inlines", "--functions=none",
                          "-e", path});
     }

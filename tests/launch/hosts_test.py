@@ -181,7 +181,7 @@ class hosts_test(job_case):
             'echo "$DIOMP_LOG|$OTHER|$LD_LIBRARY_PATH|$SET|$OWN|$HOME|$(pwd)"', cwd=self.place.name)
         # Our libomptarget comes first where the build has one.
         ours = os.path.normpath(os.path.join(os.path.dirname(RUN), "../lib/diomp"))
-        libraries = f"{ours}:/some where" if os.path.exists(f"{ours}/libomptarget.so.19.1") else "/some where"
+        libraries = f"{ours}:/some where" if os.path.exists(f"{ours}/libomptarget.so") else "/some where"
         line = f"info|forwarded|{libraries}|a 'b'|own||{os.path.realpath(self.place.name)}\n"
         self.assertEqual((status, out), (0, line * 2))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "node_devices.h"
 
+#include "base/llvm_versions.h"
 #include "device/numa.h"
 #include "offload/device_segments.h"
 
@@ -51,10 +52,9 @@ device_list find_host_devices() {
     list.backend = "host";
     std::error_code failure;
     auto const self = std::filesystem::read_symlink("/proc/self/exe", failure);
-    auto const library =
-        (self.parent_path() / DIOMP_BIN_TO_LIB / "diomp/libomptarget.so.19.1").lexically_normal();
-    if (!std::filesystem::exists(library, failure)) {
-        list.missing = "DiOMP's libomptarget is not installed: " + library.string();
+    auto const folder = (self.parent_path() / DIOMP_BIN_TO_LIB / "diomp").lexically_normal();
+    if (installed_llvm_versions(folder).empty()) {
+        list.missing = "DiOMP's libomptarget is not installed in " + folder.string();
         return list;
     }
     listed_device each;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/llvm_versions.h"
 #include "base/log.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
@@ -244,9 +245,13 @@ bool load_libomptarget() {
     static bool const done = [] {
         std::error_code failed;
         auto const program = std::filesystem::read_symlink("/proc/self/exe", failed);
-        auto const ours =
-            program.parent_path() / DIOMP_BIN_TO_LIB / "diomp" / "libomptarget.so.19.1";
-        void *const library = ::dlopen(ours.c_str(), RTLD_NOW | RTLD_GLOBAL);
+        auto const folder = program.parent_path() / DIOMP_BIN_TO_LIB / "diomp";
+        auto const installed = installed_llvm_versions(folder);
+        if (installed.empty()) {
+            return false;
+        }
+        void *const library =
+            ::dlopen((folder / installed.front().libomptarget).c_str(), RTLD_NOW | RTLD_GLOBAL);
         if (library == nullptr) {
             return false;
         }

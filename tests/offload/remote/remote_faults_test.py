@@ -212,7 +212,9 @@ class remote_faults_test(remote_case):
 
     def test_program_of_a_later_compiler(self):
         """Entries as LLVM 22 has them: a sentence and not a crash."""
-        status, out, err = self.run_client("", [LATER_ENTRIES, str(Path(LIBRARIES, "libomptarget.so"))])
+        if not Path(LIBRARIES, "libomptarget.so.19.1").exists():
+            self.skipTest("this build has no libomptarget of LLVM 19")
+        status, out, err = self.run_client("", [LATER_ENTRIES, str(Path(LIBRARIES, "libomptarget.so.19.1"))])
         self.assertEqual((status, out), (1, ""), err)
         self.assertRegex(err, r"\Adiomp: error: target regions of this program were compiled by LLVM 21 or newer, and "
                               r"DiOMP's libomptarget is that of LLVM 19 \[remedy: compile with diompcc or clang-19.*\n\Z")

@@ -2,7 +2,9 @@
 #include "program_regions.h"
 
 #include "base/elf_view.h"
+#include "base/llvm_versions.h"
 #include "base/unique_fd.h"
+#include "rank_environment.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +20,31 @@ namespace diomp::run {
 namespace {
 
 constexpr std::string_view libomptarget_prefix = "libomptarget.so.";
-constexpr std::string_view own_libomptarget = "libomptarget.so.19.1";
-constexpr const char *remedy = "compile it with diompcc, or with clang-19 -fopenmp "
-                               "-fopenmp-targets=x86_64-pc-linux-gnu (-fopenmp-targets= names the "
-                               "architecture of the devices)";
+
+/// What this installation runs; everything if it has no libomptarget, which is reported elsewhere.
+std::vector<llvm_version> own_versions() {
+    auto installed = installed_llvm_versions(libomptarget_folder());
+    if (installed.empty()) {
+        installed.assign(llvm_versions.begin(), llvm_versions.end());
+    }
+    return installed;
+}
+
+/// Joins a text about each version: `form` has {0} for the number, {1} for the soname.
+std::string list_versions(const char *form, const char *separator = ", ") {
+    std::vector<std::string> texts;
+    for (llvm_version const &each : own_versions()) {
+        texts.push_back(fmt::format(fmt::runtime(form), each.major, each.libomptarget));
+    }
+    return fmt::format("{}", fmt::join(texts, separator));
+}
+
+std::string remedy() {
+    return fmt::format("compile it with diompcc, or with {} -fopenmp "
+                       "-fopenmp-targets=x86_64-pc-linux-gnu (-fopenmp-targets= names the "
+                       "architecture of the devices)",
+                       list_versions("clang-{0}", " or "));
+}
 
 /// A file that is mapped for reading.
 class mapped_file {
@@ -114,6 +137,34 @@ std::string describe_compiler(const program_regions &what) {
     return what.compiler.empty() ? "" : fmt::format(" (compiled by {})", what.compiler);
 }
 
+/// Why none of our libomptargets runs the program's regions, after its name; "" if one does.
+std::string why_not_run(const program_regions &what) {
+    auto const ours = own_versions();
+    auto const has_entries = [&](const llvm_version &each) {
+        return what.entries.empty() || what.entries == each.entries;
+    };
+    auto const is_needed = [&](const llvm_version &each) {
+        return what.libomptarget.empty() || what.libomptarget == each.libomptarget;
+    };
+    if (std::ranges::none_of(ours, has_entries)) {
+        return fmt::format("has target regions of LLVM {}, which DiOMP's libomptarget of LLVM {} "
+                           "does not run",
+                           what.entries == "llvm_offload_entries" ? "21 or newer" : "20 or older",
+                           list_versions("{0}"));
+    }
+    if (std::ranges::none_of(ours, is_needed)) {
+        return fmt::format("needs {}, and remote devices are in DiOMP's {}", what.libomptarget,
+                           list_versions("{1}"));
+    }
+    if (std::ranges::none_of(
+            ours, [&](const auto &each) { return has_entries(each) && is_needed(each); })) {
+        return fmt::format("needs {}, which is not that of the LLVM that compiled its target "
+                           "regions (section {})",
+                           what.libomptarget, what.entries);
+    }
+    return "";
+}
+
 } // namespace
 
 program_regions inspect_regions(std::string_view file) {
@@ -128,10 +179,9 @@ program_regions inspect_regions(std::string_view file) {
     bool calls_gcc = false;
     for (std::uint32_t i = 0; auto const each = elf.section(i); ++i) {
         std::string const name = names ? elf.text(*names, each->sh_name) : "";
-        if (name == "omp_offloading_entries") {
+        if (name == "omp_offloading_entries" || name == "llvm_offload_entries") {
             found.offload_format = program_regions::format::llvm;
-        } else if (name == "llvm_offload_entries") {
-            found.offload_format = program_regions::format::llvm_21;
+            found.entries = name;
         } else if (name == ".comment" && each->sh_offset < file.size()) {
             found.compiler = compiler_of(file.substr(each->sh_offset, each->sh_size));
         } else if (each->sh_type == SHT_DYNAMIC) {
@@ -149,27 +199,17 @@ program_regions inspect_regions(std::string_view file) {
 status check_remote_regions(const std::string &path) {
     mapped_file const file(path);
     program_regions const what = inspect_regions(file.bytes());
+    std::string const file_text = path + describe_compiler(what);
     if (what.offload_format == program_regions::format::gnu) {
         return error(OMPX_ERR_ARG,
-                     fmt::format("--remote-devices: the target regions of {}{} are gcc's, which "
-                                 "run on the host or on gcc's own devices",
-                                 path, describe_compiler(what)),
-                     remedy);
+                     fmt::format("--remote-devices: the target regions of {} are gcc's, which run "
+                                 "on the host or on gcc's own devices",
+                                 file_text),
+                     remedy());
     }
-    if (what.offload_format == program_regions::format::llvm_21) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("--remote-devices: the target regions of {}{} are those of LLVM "
-                                 "21 or newer, which DiOMP's libomptarget of LLVM 19 does not run",
-                                 path, describe_compiler(what)),
-                     remedy);
-    }
-    if (!what.libomptarget.empty() && what.libomptarget != own_libomptarget) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("--remote-devices: {}{} needs {}, and remote devices are in "
-                                 "DiOMP's {}",
-                                 path, describe_compiler(what), what.libomptarget,
-                                 own_libomptarget),
-                     remedy);
+    if (std::string const why = why_not_run(what); !why.empty()) {
+        return error(OMPX_ERR_ARG, fmt::format("--remote-devices: {} {}", file_text, why),
+                     remedy());
     }
     return {};
 }
@@ -190,7 +230,7 @@ std::string explain_unused_devices(const std::string &path) {
     std::string const compiled =
         what.openmp.empty() ? "without OpenMP" : fmt::format("for {}", what.openmp);
     return fmt::format("{} has no device code: it is compiled {}{}; {}", path, compiled,
-                       describe_compiler(what), remedy);
+                       describe_compiler(what), remedy());
 }
 
 } // namespace diomp::run

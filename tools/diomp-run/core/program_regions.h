@@ -13,13 +13,13 @@ namespace diomp::run {
 
 struct program_regions {
     enum class format {
-        none,    ///< no device code
-        llvm,    ///< of LLVM up to 20, which DiOMP's libomptarget reads
-        llvm_21, ///< of LLVM 21 and newer
-        gnu,     ///< of gcc, for libgomp
+        none, ///< no device code
+        llvm,
+        gnu, ///< of gcc, for libgomp
     };
     bool is_elf = false;
     format offload_format = format::none;
+    std::string entries;      ///< section of LLVM's entries, which tells their format; or ""
     std::string libomptarget; ///< needed version, as "libomptarget.so.19.1"; or ""
     std::string openmp;       ///< "libomp.so.5", "libgomp.so.1", ...; "" without OpenMP
     std::string compiler;     ///< "clang version 19.1.7"; "" if unknown

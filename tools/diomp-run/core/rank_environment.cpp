@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "rank_environment.h"
 
+#include "base/llvm_versions.h"
 #include "launch/local/protocol.h"
 
 #include <fmt/format.h>
@@ -98,9 +99,8 @@ std::string libomptarget_folder() {
     std::error_code failure;
     auto const self = std::filesystem::read_symlink("/proc/self/exe", failure);
     auto const folder = self.parent_path() / DIOMP_BIN_TO_LIB / "diomp";
-    return !failure && std::filesystem::exists(folder / "libomptarget.so.19.1", failure)
-               ? folder.lexically_normal().string()
-               : std::string();
+    return !failure && !installed_llvm_versions(folder).empty() ? folder.lexically_normal().string()
+                                                                : std::string();
 }
 
 double peer_timeout(const named_settings &settings) {

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Offload.h"
 #include "Runtime.h"
 
 #include "offload/table.h"
@@ -45,18 +46,11 @@ const diomp_offload_table *diomp::runtimeTable() {
   return Table;
 }
 
-/// Whether the segment can serve this kind of memory. Host and shared memory
-/// are other kinds of memory on a GPU.
-static bool isDeviceMemory(int32_t Kind) {
-  return Kind == TARGET_ALLOC_DEFAULT || Kind == TARGET_ALLOC_DEVICE ||
-         Kind == TARGET_ALLOC_DEVICE_NON_BLOCKING;
-}
-
 extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
                                           int32_t DeviceId, int64_t Size,
                                           void *HostPtr, int32_t Kind) {
   if (const diomp_offload_table *Table = diomp::runtimeTable();
-      Table && Size > 0 && isDeviceMemory(Kind)) {
+      Table && Size > 0 && diomp::isDeviceMemory(Kind)) {
     const diomp_offload_request Request{diomp::nameOfPlugin(*Plugin), DeviceId,
                                         Plugin->getUserId(DeviceId), Size,
                                         HostPtr};

@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GlobalHandler.h"
-#include "PluginInterface.h"
+#include "Offload.h"
 #include "Runtime.h"
 #include "Utils/ELF.h"
 
@@ -93,8 +93,7 @@ void recordVariable(GenericPluginTy &Plugin, int32_t DeviceId,
   GlobalTy Global(DIOMP_ENDPOINT_VARIABLE, sizeof(uint64_t));
   if (auto Err = Plugin.getGlobalHandler().getGlobalMetadataFromDevice(
           Image.getDevice(), Image, Global)) {
-    REPORT("calls in target regions fail: %s\n",
-           toString(std::move(Err)).c_str());
+    diomp::report("calls in target regions fail: " + toString(std::move(Err)));
     return;
   }
   std::lock_guard<std::mutex> Lock(VariablesMutex);

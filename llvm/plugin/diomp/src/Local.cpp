@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GlobalHandler.h"
-#include "PluginInterface.h"
+#include "Offload.h"
 #include "Utils/ELF.h"
 
 #include "offload/plugin_table.h"
@@ -44,7 +44,7 @@ int start(const char *Name) {
   if (!Plugin)
     return -1;
   if (auto Err = Plugin->init()) {
-    REPORT("%s\n", toString(std::move(Err)).c_str());
+    diomp::report(toString(std::move(Err)));
     return -1;
   }
   return Plugin->getNumDevices();
@@ -62,8 +62,9 @@ void *load(int Device, const void *Image, uint64_t Size) {
   auto *Target = new __tgt_device_image{};
   Target->ImageStart = const_cast<void *>(Image);
   Target->ImageEnd = static_cast<char *>(Target->ImageStart) + Size;
-  if (!Plugin->is_device_compatible(Device, Target)) {
-    REPORT("the image is not for the architecture of device %d\n", Device);
+  if (!diomp::isDeviceCompatible(*Plugin, Device, diomp::argumentOf(*Target))) {
+    diomp::report("the image is not for the architecture of device " +
+                  std::to_string(Device));
     return nullptr;
   }
   __tgt_device_binary Binary{};
@@ -173,7 +174,7 @@ int enter(int Device) {
   auto Err = Plugin->getDevice(Device).setContext();
   if (!Err)
     return 0;
-  REPORT("%s\n", toString(std::move(Err)).c_str());
+  diomp::report(toString(std::move(Err)));
   return -1;
 }
 

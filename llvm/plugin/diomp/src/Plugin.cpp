@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Offload.h"
 #include "PluginManager.h"
 #include "Runtime.h"
 
@@ -127,14 +128,11 @@ struct DiompPluginTy final : GenericPluginTy {
 
   /// The machine of an image that is a little-endian 64-bit ELF file, otherwise
   /// EM_NONE.
-  static uint16_t machineOf(const __tgt_device_image &Image) {
+  static uint16_t machineOf(StringRef Image) {
     ELF::Elf64_Ehdr Header;
-    const auto *Bytes = static_cast<const char *>(Image.ImageStart);
-    const auto Size =
-        static_cast<size_t>(static_cast<const char *>(Image.ImageEnd) - Bytes);
-    if (Size < sizeof(Header))
+    if (Image.size() < sizeof(Header))
       return ELF::EM_NONE;
-    std::memcpy(&Header, Bytes, sizeof(Header));
+    std::memcpy(&Header, Image.data(), sizeof(Header));
     if (!Header.checkMagic() || Header.getFileClass() != ELF::ELFCLASS64 ||
         Header.getDataEncoding() != ELF::ELFDATA2LSB)
       return ELF::EM_NONE;
@@ -143,11 +141,8 @@ struct DiompPluginTy final : GenericPluginTy {
 
   /// Whether a device of \p Architecture runs an image for its machine. LLVM's
   /// own plugins query their devices, which are remote here.
-  static bool isFor(const __tgt_device_image &Image, StringRef Architecture) {
-    const char *Begin = static_cast<const char *>(Image.ImageStart);
-    const StringRef Bytes(Begin,
-                          static_cast<const char *>(Image.ImageEnd) - Begin);
-    auto File = object::ELF64LEObjectFile::create(MemoryBufferRef(Bytes, ""),
+  static bool isFor(StringRef Image, StringRef Architecture) {
+    auto File = object::ELF64LEObjectFile::create(MemoryBufferRef(Image, ""),
                                                   /*InitContent=*/false);
     if (!File) {
       consumeError(File.takeError());
@@ -162,7 +157,7 @@ struct DiompPluginTy final : GenericPluginTy {
     return Architecture.empty() || Of.empty() || Of == Architecture;
   }
 
-  bool accepts(int32_t DeviceId, const __tgt_device_image &Image) {
+  bool accepts(int32_t DeviceId, StringRef Image) {
     if (machineOf(Image) != Machines[DeviceId] ||
         !isFor(Image, diomp::remoteTable()->architecture(DeviceId)))
       return false;
@@ -229,22 +224,66 @@ bool localDevicesAreHidden() {
 /// Requirements of the library that is being registered.
 int64_t Requirements = OMP_REQ_UNDEFINED;
 
+/// Entries of LLVM 20 and older, which newer versions may read, too.
+struct OlderEntry {
+  void *Address;
+  char *Name;
+  uint64_t Size;
+  int32_t Flags;
+  int32_t Data;
+};
+
+/// LLVM 21 changed the format of entries: 8 bytes that are 0, the version of
+/// the format and the kind of the entry (16 bits each), and flags. In the old
+/// format this is an entry without an address whose name is such a number
+/// instead of a pointer.
+bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
+  struct {
+    uint64_t Reserved;
+    uint16_t Version;
+    uint16_t Kind;
+    uint32_t Flags;
+  } First;
+  static_assert(sizeof(First) <= sizeof(OlderEntry));
+  std::memcpy(&First, static_cast<const void *>(Desc.HostEntriesBegin),
+              sizeof(First));
+  constexpr uint16_t MaxVersion = 15, MaxKind = 15;
+  constexpr uint32_t MaxFlags = 0xfff;
+  return First.Reserved == 0 && First.Version > 0 &&
+         First.Version <= MaxVersion && First.Kind <= MaxKind &&
+         First.Flags <= MaxFlags;
+}
+
+bool isEmpty(const __tgt_bin_desc &Desc) {
+  return Desc.HostEntriesBegin == Desc.HostEntriesEnd;
+}
+
 int64_t requirementsOf(const __tgt_bin_desc &Desc) {
   int64_t Found = OMP_REQ_UNDEFINED;
-  for (const __tgt_offload_entry *Entry = Desc.HostEntriesBegin;
-       Entry < Desc.HostEntriesEnd; ++Entry)
-    if (Entry->flags == OMP_REGISTER_REQUIRES)
-      Found |= Entry->data;
+  if (isEmpty(Desc))
+    return Found;
+  const void *Begin = Desc.HostEntriesBegin;
+  const void *End = Desc.HostEntriesEnd;
+  if (isOfLaterFormat(Desc)) {
+    for (auto *Entry = static_cast<const diomp::OffloadEntry *>(Begin);
+         Entry < End; ++Entry)
+      if (diomp::isOfOpenMP(*Entry) &&
+          diomp::flagsOf(*Entry) == OMP_REGISTER_REQUIRES)
+        Found |= diomp::dataOf(*Entry);
+    return Found;
+  }
+  for (auto *Entry = static_cast<const OlderEntry *>(Begin); Entry < End;
+       ++Entry)
+    if (Entry->Flags == OMP_REGISTER_REQUIRES)
+      Found |= Entry->Data;
   return Found;
 }
 
 /// The compiler's entry in the image, such as "Debian clang version 22.1.8";
 /// empty if it is not an ELF file or has no entry.
-std::string compilerOf(const __tgt_device_image &Image) {
-  const char *Begin = static_cast<const char *>(Image.ImageStart);
-  const auto Size = static_cast<const char *>(Image.ImageEnd) - Begin;
-  auto File = object::ELF64LEObjectFile::create(
-      MemoryBufferRef(StringRef(Begin, Size), ""), /*InitContent=*/false);
+std::string compilerOf(StringRef Image) {
+  auto File = object::ELF64LEObjectFile::create(MemoryBufferRef(Image, ""),
+                                                /*InitContent=*/false);
   if (!File) {
     consumeError(File.takeError());
     return {};
@@ -268,42 +307,21 @@ std::string compilerOf(const __tgt_device_image &Image) {
   return {};
 }
 
-/// LLVM 21 changed the format of entries: 8 bytes that are 0, the version of
-/// the format and the kind of the entry (16 bits each), and flags. In the old
-/// format this is an entry without an address whose name is such a number
-/// instead of a pointer.
-bool isOfLaterFormat(const __tgt_bin_desc &Desc) {
-  if (Desc.HostEntriesBegin == Desc.HostEntriesEnd)
-    return false;
-  struct {
-    uint64_t Reserved;
-    uint16_t Version;
-    uint16_t Kind;
-    uint32_t Flags;
-  } First;
-  static_assert(sizeof(First) <= sizeof(__tgt_offload_entry));
-  std::memcpy(&First, static_cast<const void *>(Desc.HostEntriesBegin),
-              sizeof(First));
-  constexpr uint16_t MaxVersion = 15, MaxKind = 15;
-  constexpr uint32_t MaxFlags = 0xfff;
-  return First.Reserved == 0 && First.Version > 0 &&
-         First.Version <= MaxVersion && First.Kind <= MaxKind &&
-         First.Flags <= MaxFlags;
-}
-
 /// Ends the program, because the entries would be misread as addresses.
 [[noreturn]] void refuseLaterFormat(const __tgt_bin_desc &Desc) {
   std::string Compiler;
   for (int32_t I = 0; I < Desc.NumDeviceImages && Compiler.empty(); ++I)
-    Compiler = compilerOf(Desc.DeviceImages[I]);
+    Compiler =
+        compilerOf(diomp::bytesOf(diomp::argumentOf(Desc.DeviceImages[I])));
   std::fprintf(stderr,
                "diomp: error: target regions of this program were compiled by "
-               "%s, and DiOMP's libomptarget is that of LLVM 19 [remedy: "
-               "compile with diompcc or clang-19; or, without DiOMP's device "
+               "%s, and DiOMP's libomptarget is that of LLVM %d [remedy: "
+               "compile with diompcc or clang-%d; or, without DiOMP's device "
                "memory and remote devices, link with that compiler's own "
                "libomptarget and take DiOMP's folder lib/diomp out of "
                "LD_LIBRARY_PATH]\n",
-               Compiler.empty() ? "LLVM 21 or newer" : Compiler.c_str());
+               Compiler.empty() ? "LLVM 21 or newer" : Compiler.c_str(),
+               diomp::LLVMVersion, diomp::LLVMVersion);
   std::_Exit(EXIT_FAILURE);
 }
 
@@ -312,9 +330,9 @@ bool findsDevice(PluginManager &Manager, const __tgt_bin_desc &Desc) {
   if (Manager.getNumDevices() > 0)
     return true;
   for (int32_t I = 0; I < Desc.NumDeviceImages; ++I) {
-    __tgt_device_image *Image = &Desc.DeviceImages[I];
+    const auto Image = diomp::argumentOf(Desc.DeviceImages[I]);
     for (GenericPluginTy &Plugin : Manager.plugins()) {
-      if (!Plugin.is_plugin_compatible(Image))
+      if (!diomp::isPluginCompatible(Plugin, Image))
         continue;
       if (!Plugin.is_initialized())
         if (auto Err = Plugin.init()) {
@@ -322,7 +340,7 @@ bool findsDevice(PluginManager &Manager, const __tgt_bin_desc &Desc) {
           continue;
         }
       for (int32_t Id = 0; Id < Plugin.number_of_devices(); ++Id)
-        if (Plugin.is_device_compatible(Id, Image))
+        if (diomp::isDeviceCompatible(Plugin, Id, Image))
           return true;
     }
   }
@@ -339,28 +357,27 @@ extern "C" GenericPluginTy *createPlugin_diomp() {
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
 #define REAL(Name) __real__ZN##Name
 #define WRAP(Name) __wrap__ZN##Name
+// Names that are macros themselves.
+#define REAL_OF(Macro) REAL(Macro)
+#define WRAP_OF(Macro) WRAP(Macro)
 
 extern "C" {
-int32_t REAL(
-    4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
-    GenericPluginTy *Plugin, __tgt_device_image *Image);
-int32_t REAL(
-    4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
-    GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image);
+int32_t REAL_OF(DIOMP_IS_PLUGIN_COMPATIBLE)(GenericPluginTy *Plugin,
+                                            diomp::ImageArgument Image);
+int32_t REAL_OF(DIOMP_IS_DEVICE_COMPATIBLE)(GenericPluginTy *Plugin,
+                                            int32_t DeviceId,
+                                            diomp::ImageArgument Image);
 void
     REAL(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
                                                          __tgt_bin_desc *Desc);
-}
 
-extern "C" int32_t WRAP(
-    4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
-    GenericPluginTy *Plugin, __tgt_device_image *Image) {
+int32_t WRAP_OF(DIOMP_IS_PLUGIN_COMPATIBLE)(GenericPluginTy *Plugin,
+                                            diomp::ImageArgument Image) {
   if (Plugin != RemotePlugin)
     return !localDevicesAreHidden() &&
-           REAL(
-               4llvm3omp6target6plugin15GenericPluginTy20is_plugin_compatibleEP18__tgt_device_image)(
-               Plugin, Image);
-  if (DiompPluginTy::machineOf(*Image) == ELF::EM_NONE || !diomp::remoteTable())
+           REAL_OF(DIOMP_IS_PLUGIN_COMPATIBLE)(Plugin, Image);
+  if (DiompPluginTy::machineOf(diomp::bytesOf(Image)) == ELF::EM_NONE ||
+      !diomp::remoteTable())
     return false;
   if (Requirements & OMP_REQ_UNIFIED_SHARED_MEMORY) {
     static bool HasWarned = false;
@@ -372,23 +389,22 @@ extern "C" int32_t WRAP(
   return true;
 }
 
-extern "C" int32_t WRAP(
-    4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
-    GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image) {
+int32_t WRAP_OF(DIOMP_IS_DEVICE_COMPATIBLE)(GenericPluginTy *Plugin,
+                                            int32_t DeviceId,
+                                            diomp::ImageArgument Image) {
   if (Plugin == RemotePlugin)
-    return RemotePlugin->accepts(DeviceId, *Image);
-  return REAL(
-      4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image)(
-      Plugin, DeviceId, Image);
+    return RemotePlugin->accepts(DeviceId, diomp::bytesOf(Image));
+  return REAL_OF(DIOMP_IS_DEVICE_COMPATIBLE)(Plugin, DeviceId, Image);
+}
 }
 
 extern "C" void
 WRAP(13PluginManager11registerLibEP14__tgt_bin_desc)(PluginManager *Manager,
                                                      __tgt_bin_desc *Desc) {
-  if (isOfLaterFormat(*Desc))
+  if (!diomp::ReadsLaterEntries && !isEmpty(*Desc) && isOfLaterFormat(*Desc))
     refuseLaterFormat(*Desc);
   Requirements = Manager->getRequirements() | requirementsOf(*Desc);
-  // Without any device, LLVM 19 assumes that all of them share memory with the
+  // Without any device, LLVM assumes that all of them share memory with the
   // host, and ends a program with requirements, although it could run on the
   // host.
   const bool IsForHost =

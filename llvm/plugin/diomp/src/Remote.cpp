@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GlobalHandler.h"
+#include "Offload.h"
 #include "Runtime.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -51,8 +52,8 @@ struct RemoteImageTy final : DeviceImageTy {
   StringMap<uint64_t> Addresses;
 };
 
-struct RemoteKernelTy final : GenericKernelTy {
-  explicit RemoteKernelTy(const char *Name) : GenericKernelTy(Name) {}
+struct RemoteKernelTy final : diomp::KernelBase {
+  explicit RemoteKernelTy(const char *Name) : diomp::KernelBase(Name) {}
 
   Error initImpl(GenericDeviceTy &Device, DeviceImageTy &Image) override {
     GlobalTy Function(getName(), 0);
@@ -71,8 +72,8 @@ struct RemoteKernelTy final : GenericKernelTy {
     return Plugin::success();
   }
 
-  Error launchImpl(GenericDeviceTy &Device, uint32_t NumThreads,
-                   uint64_t NumBlocks, KernelArgsTy &KernelArgs,
+  Error launchImpl(GenericDeviceTy &Device, diomp::ThreadCounts,
+                   diomp::BlockCounts, KernelArgsTy &KernelArgs,
                    KernelLaunchParamsTy LaunchParams,
                    AsyncInfoWrapperTy &AsyncInfo) const override {
     diomp_remote_launch Launch{};
@@ -92,9 +93,9 @@ private:
   uint64_t Address = 0;
 };
 
-struct RemoteDeviceTy final : GenericDeviceTy {
+struct RemoteDeviceTy final : diomp::DeviceBase {
   RemoteDeviceTy(GenericPluginTy &Plugin, int32_t DeviceId, int32_t NumDevices)
-      : GenericDeviceTy(Plugin, DeviceId, NumDevices, Grid) {
+      : diomp::DeviceBase(Plugin, DeviceId, NumDevices, Grid) {
     diomp::remoteTable()->describe(DeviceId, &About);
   }
 
@@ -106,15 +107,15 @@ struct RemoteDeviceTy final : GenericDeviceTy {
   Expected<GenericKernelTy &> constructKernel(const char *Name) override {
     auto *Kernel = Plugin.allocate<RemoteKernelTy>();
     if (!Kernel)
-      return Plugin::error("no memory for a kernel");
+      return diomp::makeError("no memory for a kernel");
     new (Kernel) RemoteKernelTy(Name);
     return *Kernel;
   }
 
-  Expected<DeviceImageTy *> loadBinaryImpl(const __tgt_device_image *TgtImage,
-                                           int32_t ImageId) override {
+  Expected<DeviceImageTy *> loadImage(diomp::ImageSource Source,
+                                      int32_t ImageId) override {
     auto *Image = Plugin.allocate<RemoteImageTy>();
-    new (Image) RemoteImageTy(ImageId, *this, TgtImage);
+    new (Image) RemoteImageTy(ImageId, *this, std::move(Source));
     std::vector<std::string> Names;
     std::vector<uint64_t> Sizes;
     if (auto Err = collectSymbols(*Image, Names, Sizes))
@@ -133,20 +134,19 @@ struct RemoteDeviceTy final : GenericDeviceTy {
     return Image;
   }
 
-  void *allocate(size_t Size, void *, TargetAllocTy Kind) override {
+  Expected<void *> allocateMemory(size_t Size, TargetAllocTy Kind) override {
     // The host cannot access the memory of another host.
     if (Size == 0 || Kind == TARGET_ALLOC_HOST || Kind == TARGET_ALLOC_SHARED)
       return nullptr;
     uint64_t Address = diomp::remoteTable()->allocate(DeviceId, Size);
     if (!Address)
-      REPORT("%s\n", diomp::remoteTable()->failure());
+      return diomp::remoteError();
     return toPointer(Address);
   }
-  int free(void *TgtPtr, TargetAllocTy) override {
-    if (diomp::remoteTable()->release(DeviceId, toNumber(TgtPtr)) == 0)
-      return OFFLOAD_SUCCESS;
-    REPORT("%s\n", diomp::remoteTable()->failure());
-    return OFFLOAD_FAIL;
+  Error freeMemory(void *TgtPtr) override {
+    return diomp::remoteTable()->release(DeviceId, toNumber(TgtPtr)) == 0
+               ? Plugin::success()
+               : diomp::remoteError();
   }
 
   Expected<void *> dataLockImpl(void *HstPtr, int64_t) override {
@@ -176,7 +176,7 @@ struct RemoteDeviceTy final : GenericDeviceTy {
         toNumber(SrcPtr), Size));
   }
 
-  Error synchronizeImpl(__tgt_async_info &AsyncInfo) override {
+  Error waitFor(__tgt_async_info &AsyncInfo) override {
     void *Queue = AsyncInfo.Queue;
     AsyncInfo.Queue = nullptr;
     return check(diomp::remoteTable()->wait(Queue));
@@ -191,11 +191,6 @@ struct RemoteDeviceTy final : GenericDeviceTy {
 
   Error initAsyncInfoImpl(AsyncInfoWrapperTy &AsyncInfo) override {
     queueOf(AsyncInfo, DeviceId);
-    return Plugin::success();
-  }
-  Error initDeviceInfoImpl(__tgt_device_info *Info) override {
-    Info->Context = nullptr;
-    Info->Device = this;
     return Plugin::success();
   }
 
@@ -222,15 +217,14 @@ struct RemoteDeviceTy final : GenericDeviceTy {
     return joinErrors(std::move(Err), std::move(Waited));
   }
 
-  Error obtainInfoImpl(InfoQueueTy &Info) override {
-    Info.add("Device Type", "Remote");
-    Info.add("Host", About.host);
-    Info.add("Kind", About.kind);
-    Info.add("Name", About.name);
-    Info.add("ELF Machine", About.elf_machine);
-    Info.add("Threads", About.num_threads);
-    Info.add("Global Memory Size", About.memory_bytes, "bytes");
-    return Plugin::success();
+  void describe(diomp::FactVisitor Visit) override {
+    Visit("Device Type", "Remote");
+    Visit("Host", About.host);
+    Visit("Kind", About.kind);
+    Visit("Name", About.name);
+    Visit("ELF Machine", std::to_string(About.elf_machine));
+    Visit("Threads", std::to_string(About.num_threads));
+    Visit("Global Memory Size", std::to_string(About.memory_bytes) + " bytes");
   }
 
   Error getDeviceMemorySize(uint64_t &Size) override {
@@ -242,14 +236,6 @@ struct RemoteDeviceTy final : GenericDeviceTy {
     return Plugin::success();
   }
   Error setDeviceStackSize(uint64_t) override { return Plugin::success(); }
-  Error getDeviceHeapSize(uint64_t &Value) override {
-    Value = 0;
-    return Plugin::success();
-  }
-  Error setDeviceHeapSize(uint64_t) override { return Plugin::success(); }
-  // Done on the service's side of the device.
-  bool shouldSetupDeviceEnvironment() const override { return false; }
-  bool shouldSetupDeviceMemoryPool() const override { return false; }
 
 private:
   /// Collects names and sizes of all symbols that the image defines, so that
@@ -294,8 +280,8 @@ struct RemoteGlobalHandlerTy final : GenericGlobalHandlerTy {
     auto &Remote = static_cast<RemoteImageTy &>(Image);
     auto Found = Remote.Addresses.find(Global.getName());
     if (Found == Remote.Addresses.end())
-      return Plugin::error("the image has no symbol '%s'",
-                           Global.getName().c_str());
+      return diomp::makeError("the image has no symbol '%s'",
+                              Global.getName().c_str());
     Global.setPtr(toPointer(Found->second));
     return Plugin::success();
   }

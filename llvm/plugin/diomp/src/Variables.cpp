@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Offload.h"
 #include "PluginManager.h"
 #include "omptarget.h"
 
@@ -20,18 +21,16 @@
 #include <dlfcn.h>
 #include <mutex>
 
-/// Defined in omptarget.cpp; every target construct begins with it. True: the
-/// device must not be used.
-extern bool checkDeviceAndCtors(int64_t &DeviceID, ident_t *Loc);
-
 namespace {
 
 /// Whether the entry has a copy under its own address: a `link` entry is that
 /// of a compiler-generated pointer, an indirect one is a function's.
-bool isVariable(const __tgt_offload_entry &Entry) {
-  return Entry.size > 0 && Entry.addr &&
-         !(Entry.flags & (OMP_DECLARE_TARGET_LINK |
-                          OMP_DECLARE_TARGET_INDIRECT | OMP_REGISTER_REQUIRES));
+bool isVariable(const diomp::OffloadEntry &Entry) {
+  return diomp::isOfOpenMP(Entry) && diomp::sizeOf(Entry) > 0 &&
+         diomp::addressOf(Entry) &&
+         !(diomp::flagsOf(Entry) &
+           (OMP_DECLARE_TARGET_LINK | OMP_DECLARE_TARGET_INDIRECT |
+            OMP_REGISTER_REQUIRES));
 }
 
 /// Changes with the set of libraries: the first list grows with each library
@@ -50,17 +49,17 @@ void visitVariables(diomp_take_variable Callback, void *Argument) {
     return;
   std::lock_guard<std::mutex> Lock(PM->TrlTblMtx);
   for (const auto &[Begin, Table] : PM->HostEntriesBeginToTransTable)
-    for (const __tgt_offload_entry *Entry = Table.HostTable.EntriesBegin;
+    for (const diomp::OffloadEntry *Entry = Table.HostTable.EntriesBegin;
          Entry != Table.HostTable.EntriesEnd; ++Entry)
       if (isVariable(*Entry))
-        Callback(Argument, Entry->addr, Entry->size, Entry->name);
+        Callback(Argument, diomp::addressOf(*Entry), diomp::sizeOf(*Entry),
+                 diomp::nameOf(*Entry));
 }
 
 int32_t loadImages(int32_t Device) {
   if (!PM || Device < 0 || Device >= PM->getNumDevices())
     return 0;
-  int64_t Id = Device;
-  return checkDeviceAndCtors(Id, /*Loc=*/nullptr) ? 0 : 1;
+  return diomp::loadImagesOf(*PM, Device) ? 1 : 0;
 }
 
 const diomp_variable_table Table{DIOMP_VARIABLE_TABLE_VERSION, countLibraries,
