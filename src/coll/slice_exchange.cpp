@@ -3,8 +3,6 @@
 
 #include "coll/internal/two_level_blocks.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -207,17 +205,7 @@ void slice_exchange::send(const exchange_step &what) {
 
 void slice_exchange::receive(const exchange_step &what) {
     incoming &from = incoming_[what.index];
-    group::current_call &current = call_.internode.current();
-    bool const is_complete =
-        channel_.finish_recv_with_state(from.request, from.state, slice_.owners[what.node]);
-    if (!is_complete && current.is_clean()) {
-        // It has given up on a member that has arrived here since.
-        std::int32_t const rank = from.request.from.value();
-        current.fail(rank,
-                     {OMPX_ERR_TIMEOUT,
-                      fmt::format("rank {} has given up, {}", rank, current.describe_wait(rank)),
-                      "raise DIOMP_TIMEOUT if the other ranks are only slow"});
-    }
+    channel_.finish_recv_with_state(from.request, from.state, slice_.owners[what.node]);
 }
 
 void slice_exchange::combine(const exchange_step &what) {

@@ -8,6 +8,8 @@
 #include "messaging/pooled_completion.h"
 #include "transport/conduit.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 namespace diomp::group {
@@ -105,7 +107,15 @@ bool internode_channel::finish_recv_with_state(recv_request &request, const call
     log_message("has received the state and", request.from, request.tag,
                 request.total_bytes - sizeof(received), "");
     call_.merge(received);
-    return call_.state().agrees() && request.total_bytes == sizeof(received) + request.body.size();
+    bool const has_data = request.total_bytes == sizeof(received) + request.body.size();
+    if (!has_data && call_.is_clean()) {
+        // It has given up on a member of this node that has arrived since.
+        std::int32_t const rank = request.from.value();
+        call_.fail(rank, {OMPX_ERR_TIMEOUT,
+                          fmt::format("rank {} has given up, {}", rank, call_.describe_wait(rank)),
+                          "raise DIOMP_TIMEOUT if the other ranks are only slow"});
+    }
+    return call_.state().agrees() && has_data;
 }
 
 bool internode_channel::has_arrived(const recv_request &request) {

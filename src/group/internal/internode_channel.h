@@ -54,7 +54,8 @@ public:
     /// and `data` must live until `cancel`. The sender's state goes to `received`.
     void post_recv_with_state(recv_request &request, call_state &received, std::size_t member,
                               std::uint64_t step, std::span<std::byte> data);
-    /// Waits for the message unless something has failed before, and merges its state.
+    /// Waits for the message unless something has failed before, and merges its state. True if the
+    /// calls agree and the message has its data. The call fails if the sender has sent none.
     bool finish_recv_with_state(recv_request &request, const call_state &received,
                                 std::size_t member);
     /// Whether the message of a posted receive is there. Serves messages from other nodes, but does
