@@ -82,7 +82,7 @@ for tool in apt-get dpkg-deb flock; do
     command -v $tool >/dev/null || fail "needs $tool; without it set DIOMP_DPU_SYSROOT to the root of a Debian for arm64"
 done
 mkdir -p "$(dirname "$folder")"
-# One at a time; who comes second finds it done.
+# One run at a time; the next one finds the folder complete.
 exec 9>"$folder.lock"
 flock 9
 ! is_there || { echo "$folder" && exit; }

@@ -47,7 +47,7 @@ if [ -e "$folder" ]; then
     exit 1
 fi
 mkdir -p "$(dirname "$folder")"
-# One at a time; who comes second finds it done.
+# One run at a time; the next one finds the folder complete.
 exec 9>"$folder.lock"
 flock 9
 [ ! -s "$folder/version" ] || { echo "$folder" && exit; }

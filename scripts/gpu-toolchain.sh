@@ -112,7 +112,7 @@ fi
 wanted="$nvcc $headers $linker $(cksum <"$here/nvlink.py")"
 [ "$(cat "$folder/version" 2>/dev/null)" != "$wanted" ] || { echo "$folder" && exit; }
 mkdir -p "$(dirname "$folder")"
-# One at a time; who comes second finds it done.
+# One run at a time; the next one finds the folder complete.
 exec 9>"$folder.lock"
 flock 9
 [ "$(cat "$folder/version" 2>/dev/null)" != "$wanted" ] || { echo "$folder" && exit; }

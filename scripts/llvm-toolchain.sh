@@ -73,7 +73,7 @@ for tool in apt-get dpkg-deb flock; do
 done
 [ ! -e "$root" ] || fail "$root is there, but not made by this script (no file 'version'): remove it, or set DIOMP_LLVM_TOOLCHAIN"
 mkdir -p "$(dirname "$root")"
-# One at a time; who comes second finds it done.
+# One run at a time; the next one finds the folder complete.
 exec 9>"$root.lock"
 flock 9
 [ ! -s "$root/version" ] || { echo "$folder" && exit; }

@@ -50,17 +50,17 @@ def forked(function):
     return pid
 
 
-def letters(index):
+def suffix(index):
     """a, ..., z, aa, ..."""
     rest, last = divmod(index, 26)
-    return (letters(rest - 1) if rest else "") + chr(ord("a") + last)
+    return (suffix(rest - 1) if rest else "") + chr(ord("a") + last)
 
 
 class host:
     def __init__(self, index, token):
         self.index = index
         # Names differ from run to run: programs make files in /tmp that are named after the host.
-        self.name = f"host{letters(index)}-{token}"
+        self.name = f"host{suffix(index)}-{token}"
         self.address = f"{NETWORK}.{index + 1}"
         self.port = f"port{index + 1}"
         self.wire = None

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/algorithm.h"
 
-#include <algorithm>
 #include <array>
 
 namespace diomp::coll {
@@ -93,13 +92,6 @@ const char *name_of(algorithm method) { return names[static_cast<std::size_t>(me
 const char *name_of(network_level level) { return level == network_level::node ? "node" : "nodes"; }
 
 std::span<const algorithm_row> algorithm_rows() { return rows; }
-
-const algorithm_row *find_row(operation what, network_level level, algorithm method) {
-    auto const *const found = std::ranges::find_if(rows, [&](const algorithm_row &each) {
-        return each.what == what && each.level == level && each.method == method;
-    });
-    return found == rows.end() ? nullptr : found;
-}
 
 std::string_view short_name_of(operation what) {
     std::string_view const name = sync::name_of(what);

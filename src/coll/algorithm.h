@@ -51,8 +51,6 @@ struct algorithm_row {
     const char *condition; ///< for users; empty: none but the sizes
 };
 std::span<const algorithm_row> algorithm_rows();
-/// Null if the collective has no such algorithm there.
-const algorithm_row *find_row(sync::operation what, network_level level, algorithm method);
 /// "bcast", as in `ompx_bcast`.
 std::string_view short_name_of(sync::operation what);
 
