@@ -15,8 +15,10 @@
 #include "transport/arena.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <optional>
 #include <sched.h>
+#include <string_view>
 
 using namespace diomp;
 
@@ -148,8 +150,22 @@ constexpr diomp_offload_table table{DIOMP_OFFLOAD_TABLE_VERSION,
                                     begin_region,
                                     end_region};
 
-/// libomptarget of whichever version is loaded; null if none is.
+int note_libomptarget(dl_phdr_info *info, std::size_t /*nbytes*/, void *is_found) {
+    std::string_view const path = info->dlpi_name;
+    if (path.substr(path.rfind('/') + 1).starts_with("libomptarget.so")) {
+        *static_cast<bool *>(is_found) = true;
+    }
+    return 0;
+}
+
+/// libomptarget of whichever version is loaded; null if none is. dlopen alone would look for the
+/// files of all versions in all folders where none is.
 void *loaded_libomptarget() {
+    bool is_any_loaded = false;
+    ::dl_iterate_phdr(note_libomptarget, &is_any_loaded);
+    if (!is_any_loaded) {
+        return nullptr;
+    }
     for (llvm_version const &each : llvm_versions) {
         if (void *const library = ::dlopen(each.libomptarget, RTLD_NOLOAD | RTLD_LAZY)) {
             return library;
@@ -161,8 +177,7 @@ void *loaded_libomptarget() {
 /// A function of libomptarget, if it is loaded: libomp's functions of the same names look
 /// libomptarget's up in every call.
 template <typename Function>
-Function *openmp_function(const char *name) {
-    static void *const library = loaded_libomptarget();
+Function *openmp_function(void *library, const char *name) {
     void *const found = library == nullptr ? nullptr : ::dlsym(library, name);
     return reinterpret_cast<Function *>(found == nullptr ? ::dlsym(RTLD_DEFAULT, name) : found);
 }
@@ -172,12 +187,13 @@ Function *openmp_function(const char *name) {
 void diomp::api::publish_devices(runtime::runtime &running) {
     g_arena_base.store(running.connection().arena().base());
     g_arena_span.store(running.connection().arena().span_bytes());
+    static void *const library = loaded_libomptarget();
     running.devices().attach(
         {
-            openmp_function<int()>("omp_get_num_devices"),
-            openmp_function<void *(const void *, int)>("omp_get_mapped_ptr"),
-            openmp_function<void *(std::size_t, int)>("omp_target_alloc"),
-            openmp_function<void(void *, int)>("omp_target_free"),
+            openmp_function<int()>(library, "omp_get_num_devices"),
+            openmp_function<void *(const void *, int)>(library, "omp_get_mapped_ptr"),
+            openmp_function<void *(std::size_t, int)>(library, "omp_target_alloc"),
+            openmp_function<void(void *, int)>(library, "omp_target_free"),
             api::driven_devices,
             [] { return g_variables.load(std::memory_order_acquire); },
             api::is_remote_device,

@@ -8,37 +8,46 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 namespace diomp::group {
 namespace {
 
-using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Expires when a wait has become long enough to request a report, then at growing intervals.
+/// Expires when a wait has become long enough to request a report, then at growing intervals: of
+/// thousands of ranks that wait for seconds, few may send and answer at a time.
 class backoff_timer {
 public:
+    explicit backoff_timer(std::size_t num_members)
+        : first_interval_(std::max(milliseconds{20}, milliseconds{num_members} / 2)) {}
+
     bool is_over() {
-        if (++polls_ % polls_per_clock_read != 0) {
-            return false;
-        }
-        auto const now = clock::now();
-        if (polls_ == polls_per_clock_read) {
-            next_ = now + interval_;
+        auto const now = read_clock();
+        if (begin_ == milliseconds{0}) {
+            begin_ = now;
+            next_ = now + first_interval_;
         }
         if (now < next_) {
             return false;
         }
-        interval_ = std::min(interval_ * 2, milliseconds{160});
-        next_ = now + interval_;
+        auto const waited = now - begin_;
+        next_ = now + std::min(waited, std::max({milliseconds{160}, first_interval_, waited / 8}));
         return true;
     }
 
 private:
-    static constexpr unsigned polls_per_clock_read = 16; // reading the clock costs 20 ns
-    unsigned polls_ = 0;
-    milliseconds interval_{20};
-    clock::time_point next_;
+    /// To some milliseconds, which costs little beside a poll.
+    static milliseconds read_clock() {
+        timespec now{};
+        ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        return std::chrono::duration_cast<milliseconds>(std::chrono::seconds{now.tv_sec} +
+                                                        std::chrono::nanoseconds{now.tv_nsec});
+    }
+
+    milliseconds first_interval_;
+    milliseconds begin_{0};
+    milliseconds next_{0};
 };
 
 } // namespace
@@ -56,7 +65,7 @@ bool deadlock_probe::wait_for_arrival(std::size_t local_index, std::uint64_t rou
                                           : rank;
     };
     auto const has_arrived = [&] { return local_.barrier().has_arrived(local_index, round); };
-    backoff_timer timer;
+    backoff_timer timer(call_.layout().members.size());
     status waited = engine_.wait_for_network(
         [&] {
             if (has_arrived()) {
@@ -85,8 +94,8 @@ void deadlock_probe::wait_for_message(std::size_t member, const recv_request &aw
         return awaited.is_done() || (alternative != nullptr && alternative->is_done());
     };
     auto const cause = [&] { return call_.awaited() >= 0 ? call_.awaited() : from.value(); };
-    backoff_timer timer;
-    status waited = engine_.wait_for_network(
+    backoff_timer timer(call_.layout().members.size());
+    status waited = engine_.wait_for_handler(
         [&] {
             if (has_arrived()) {
                 return true;

@@ -166,7 +166,7 @@ status internode_channel::send(std::size_t member, std::uint64_t step,
 status internode_channel::send_after_rtr(world_rank to, message_tag tag,
                                          std::span<const std::byte> data) {
     std::optional<std::uint64_t> address;
-    DIOMP_TRY(engine_.wait_for_network(
+    DIOMP_TRY(engine_.wait_for_handler(
         [&] {
             progress_sends();
             address = queue_.take_rtr(to, tag);
@@ -247,7 +247,7 @@ void internode_channel::post_recv(recv_request &request, std::size_t member, std
 }
 
 status internode_channel::wait_received(recv_request &request) {
-    status waited = engine_.wait_for_network(
+    status waited = engine_.wait_for_handler(
         [&] {
             progress_sends();
             return request.is_done();

@@ -72,8 +72,9 @@ public:
     template <typename Reply, typename Describe>
     result<Reply> finish(const pending_call &call, Describe &&describe) {
         static_assert(sizeof(Reply) <= max_reply_bytes);
-        status waited = engine_.wait_for_message(
-            [&call] { return call.rpc_reply->done.load(std::memory_order_acquire); }, describe);
+        status waited = engine_.wait_for_handler(
+            [&call] { return call.rpc_reply->done.load(std::memory_order_acquire); }, describe,
+            engine_.spins());
         if (!waited) {
             abandon(call.id);
             return waited.take_failure();

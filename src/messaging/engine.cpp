@@ -31,6 +31,10 @@ constexpr int polls_per_yield = 16;
 constexpr microseconds sleep_after{5000};
 constexpr microseconds min_sleep{50};
 constexpr microseconds max_sleep{1000};
+/// Sleeps of waits where all that can end the wait also ends the sleep. The maximum is for checks
+/// of time alone: DIOMP_TIMEOUT, and reports about long waits.
+constexpr microseconds min_sleep_until_event{1000};
+constexpr microseconds max_sleep_until_event{250'000};
 
 /// The purpose of a long wait, and the operations outstanding in the conduit.
 std::string explain(transport::conduit &conduit, function_ref<std::string()> describe) {
@@ -43,36 +47,53 @@ std::string explain(transport::conduit &conduit, function_ref<std::string()> des
 /// Calls begin_polling and end_polling, and counts the polling threads.
 class polling_scope {
 public:
-    polling_scope(transport::conduit_waits &waits, engine &engine, std::atomic<int> &num_polling)
-        : waits_(waits), engine_(engine), num_polling_(num_polling) {
-        enter();
+    polling_scope(transport::conduit_waits &waits, engine &engine, std::atomic<int> &num_polling,
+                  transport::wait_kind what)
+        : waits_(waits), engine_(engine), num_polling_(num_polling), what_(what) {
+        count(1);
+        waits_.begin_polling();
     }
-    ~polling_scope() { leave(); }
+    ~polling_scope() {
+        if (is_paused_) {
+            waits_.end_paused_polling(what_);
+            return;
+        }
+        count(-1);
+        while (waits_.end_polling()) {
+            waits_.begin_polling();
+            engine_.poll();
+        }
+    }
     polling_scope(const polling_scope &) = delete;
     polling_scope &operator=(const polling_scope &) = delete;
 
-    void leave() {
-        if (!std::exchange(has_left_, true)) {
-            [[maybe_unused]] int const before =
-                num_polling_.fetch_sub(1, std::memory_order_relaxed);
-            DIOMP_ASSERT(before > 0, "a thread leaves after it has entered");
-            while (waits_.end_polling()) {
-                waits_.begin_polling();
-                engine_.poll();
-            }
+    /// Around a sleep.
+    void pause() {
+        is_paused_ = true;
+        count(-1);
+        while (waits_.pause_polling(what_)) {
+            waits_.resume_polling(what_);
+            engine_.poll();
         }
     }
-    void enter() {
-        has_left_ = false;
-        num_polling_.fetch_add(1, std::memory_order_relaxed);
-        waits_.begin_polling();
+    void resume() {
+        is_paused_ = false;
+        count(1);
+        waits_.resume_polling(what_);
     }
 
 private:
+    void count(int change) {
+        [[maybe_unused]] int const before =
+            num_polling_.fetch_add(change, std::memory_order_relaxed);
+        DIOMP_ASSERT(before + change >= 0, "a thread leaves after it has entered");
+    }
+
     transport::conduit_waits &waits_;
     engine &engine_;
     std::atomic<int> &num_polling_;
-    bool has_left_ = true;
+    transport::wait_kind what_;
+    bool is_paused_ = false;
 };
 
 } // namespace
@@ -177,7 +198,16 @@ bool engine::poll() {
     if (callbacks_.has_any()) [[unlikely]] {
         moved = callbacks_.run() || moved;
     }
-    return handled > 0 || moved;
+    if (handled == 0 && !moved) {
+        return false;
+    }
+    // Another thread may sleep until what has just happened. It counts itself before it checks its
+    // condition for the last time.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (num_waiting_.sleeping.load(std::memory_order_relaxed) > 0) [[unlikely]] {
+        wake_waiters();
+    }
+    return true;
 }
 
 void engine::on_completion(std::shared_ptr<transport::completion> count,
@@ -199,7 +229,6 @@ void engine::run_progress_thread() {
             return;
         }
         if (poll()) {
-            conduit_.waits().wake_idle_waiters();
             continue;
         }
         // If messages wait for space at a peer, or transfers may be completed by another thread, no
@@ -232,17 +261,22 @@ void engine::fail_waits(std::string reason) {
 
 status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string()> describe,
                            int spins, transport::wait_kind what) {
-    polling_scope polling(conduit_.waits(), *this, num_polling_);
+    polling_scope polling(conduit_.waits(), *this, num_waiting_.polling, what);
     stacks::waiting here;
     auto const begin = clock::now();
     auto quiet_since = begin;
     bool busy = false; // messages arrived since the last clock check
-    microseconds idle_wait = min_sleep;
     bool warned = options_.warn_after_s <= 0;
     bool has_yielded = false;
     bool sleeps = core_.should_sleep();
     bool has_slept = false;
     bool const is_oversubscribed = core_.is_contended();
+    // Without a progress thread, messages of the node end no sleep of a thread that waits for the
+    // network.
+    bool const events_end_sleeps = what == transport::wait_kind::handler && thread_.joinable() &&
+                                   conduit_.waits().wakes_idle_waits();
+    microseconds const first_sleep = events_end_sleeps ? min_sleep_until_event : min_sleep;
+    microseconds idle_wait = first_sleep;
     if (sleeps) {
         spins += core_.trial_polls();
     }
@@ -257,9 +291,9 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         // never come true.
         if (poll()) {
             busy = true;
-        } else if (round <= spins ||
-                   (!is_oversubscribed && num_polling_.load(std::memory_order_relaxed) <= 1 &&
-                    round % polls_per_yield != 0)) {
+        } else if (round <= spins || (!is_oversubscribed &&
+                                      num_waiting_.polling.load(std::memory_order_relaxed) <= 1 &&
+                                      round % polls_per_yield != 0)) {
             cpu_relax();
             continue;
         } else if (!sleeps) {
@@ -290,22 +324,27 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         // A thread that serves messages while it waits is on a hot path of another rank.
         if (std::exchange(busy, false)) {
             quiet_since = now;
-            idle_wait = min_sleep;
+            idle_wait = first_sleep;
         }
         if (sleeps || now - quiet_since > sleep_after) {
             if (sleeps && !std::exchange(has_slept, true)) {
                 core_.note_sleep();
             }
             std::uint32_t const seen = conduit_.waits().activity();
-            polling.leave();
+            polling.pause();
             // ready() is not called again after it has returned true: it may have consumed what it
             // found.
-            if (conduit_.waits().idle_wait(what, seen, idle_wait, ready)) {
+            num_waiting_.sleeping.fetch_add(1, std::memory_order_seq_cst);
+            bool const is_ready = conduit_.waits().idle_wait(what, seen, idle_wait, ready);
+            num_waiting_.sleeping.fetch_sub(1, std::memory_order_relaxed);
+            if (is_ready) {
                 return {};
             }
-            polling.enter();
-            // Do not sleep much beyond the end of a short wait.
-            idle_wait = std::clamp(waited / 8, min_sleep, std::min(idle_wait * 2, max_sleep));
+            polling.resume();
+            // Do not sleep much beyond the end of a short wait, unless its end ends the sleep.
+            idle_wait = events_end_sleeps
+                            ? std::min(idle_wait * 4, max_sleep_until_event)
+                            : std::clamp(waited / 8, min_sleep, std::min(idle_wait * 2, max_sleep));
             round = std::max(spins, yields_per_clock_check) / yields_per_clock_check *
                         yields_per_clock_check +
                     yields_per_clock_check - 1; // one yield, then check the clock again

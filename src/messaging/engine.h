@@ -137,6 +137,14 @@ public:
         return wait_slowly(ready, describe, core_.polls(), transport::wait_kind::message);
     }
 
+    /// wait_for_network() for conditions that only handlers and completions of this rank make true:
+    /// a long wait sleeps until one of them has run, so that thousands of waiting ranks cost
+    /// nothing. Stores of other ranks, and what a poll of a device would find, need the others.
+    template <typename Ready, typename Describe>
+    status wait_for_handler(Ready &&ready, Describe &&describe, int spins = 0) {
+        return wait_slowly(ready, describe, spins, transport::wait_kind::handler);
+    }
+
     /// wait() for operations of other nodes, which take longer than a yield in any case. Yields the
     /// core early and often, after each poll if another thread has used the core lately.
     template <typename Ready, typename Describe>
@@ -194,7 +202,10 @@ private:
     engine_options options_;
     core_monitor core_;
     const std::atomic<std::uint32_t> &store_sleepers_;
-    std::atomic<int> num_polling_{0}; ///< threads that wait without sleeping
+    struct {
+        std::atomic<int> polling{0};
+        std::atomic<int> sleeping{0};
+    } num_waiting_; ///< threads
     std::vector<registered_handler> handlers_;
     outbox outbox_;
     callbacks callbacks_;

@@ -28,6 +28,22 @@ bool conduit_waits::end_polling() {
     return waiting || network_->has_messages();
 }
 
+bool conduit_waits::pause_polling(wait_kind what) {
+    if (!sleeps_on_network(what)) {
+        return end_polling();
+    }
+    bool const waiting = node_.end_polling();
+    return waiting || network_->has_messages();
+}
+
+void conduit_waits::resume_polling(wait_kind what) {
+    if (sleeps_on_network(what)) {
+        node_.begin_polling();
+    } else {
+        begin_polling();
+    }
+}
+
 bool conduit_waits::idle_wait(wait_kind what, std::uint32_t seen, std::chrono::microseconds limit,
                               function_ref<bool()> ready) {
     bool is_ready = false;

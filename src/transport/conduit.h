@@ -25,10 +25,24 @@ public:
     void wake();
     void begin_polling();
     [[nodiscard]] bool end_polling();
-    /// The sleep with wait_kind::message also ends when the network has work for this rank.
+    /// Like end_polling() and begin_polling(), around idle_wait(): the network need not know of a
+    /// sleep on its own descriptor.
+    [[nodiscard]] bool pause_polling(wait_kind what);
+    void resume_polling(wait_kind what);
+    /// Instead of resume_polling(), if the thread does not poll any more.
+    void end_paused_polling(wait_kind what) {
+        if (sleeps_on_network(what)) {
+            network_->end_polling();
+        }
+    }
+    /// Sleeps for messages and handlers also end when the network has work for this rank.
     bool idle_wait(wait_kind what, std::uint32_t seen, std::chrono::microseconds limit,
                    function_ref<bool()> ready);
     void wake_idle_waiters();
+    /// Whether the progress that any thread makes ends idle_wait().
+    [[nodiscard]] bool wakes_idle_waits() const {
+        return network_ == nullptr || network_->caps().wakes_idle_waits;
+    }
     void wake_for_store(world_rank peer) { node_.wake_for_store(peer); }
     /// See node_capabilities::store_sleepers.
     [[nodiscard]] const std::atomic<std::uint32_t> &store_sleepers() const {
@@ -36,6 +50,10 @@ public:
     }
 
 private:
+    [[nodiscard]] bool sleeps_on_network(wait_kind what) const {
+        return network_ != nullptr && what != wait_kind::store && network_->caps().wakes_idle_waits;
+    }
+
     sleep_control &node_;
     network *network_; ///< nullptr: none
     const std::atomic<std::uint32_t> *store_sleepers_;

@@ -19,7 +19,8 @@ class network_progress {
 public:
     virtual ~network_progress() = default;
 
-    /// Between these two calls the network leaves progress to the calling thread.
+    /// Between these two calls the network leaves progress to the calling thread, which polls, or
+    /// sleeps in idle_wait() if the network can.
     virtual void begin_polling() = 0;
     virtual void end_polling() = 0;
     /// Sleeps until there is work, the time is over or wake_idle_waiters() is called. Does not
@@ -61,6 +62,8 @@ struct network_capabilities {
     /// Data up to this size can always be sent by send_long, at once or after a retry; equal on all
     /// ranks. 0: no size is guaranteed.
     std::size_t max_am_long = 0;
+    /// idle_wait() sleeps, and ends when any thread has made progress.
+    bool wakes_idle_waits = false;
     /// device_transfers between any memory that the network can access in the two processes.
     bool transfers_any_device_memory = false;
     row_transfers *rows = nullptr;      ///< nullptr: the caller transfers row by row

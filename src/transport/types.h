@@ -137,8 +137,9 @@ using failure_handler = std::function<void(world_rank peer, std::string why)>;
 
 /// What makes the condition of a wait true.
 enum class wait_kind : std::uint8_t {
-    store,  ///< a store by another rank of the node or another thread
-    message ///< a message handler, or the progress of a network
+    store,   ///< a store by another rank of the node or another thread
+    message, ///< a message handler, the progress of a network, or what only a poll finds
+    handler, ///< a message handler or a completion of this rank, and nothing else
 };
 
 } // namespace diomp::transport

@@ -79,6 +79,54 @@ TEST(engine, a_wait_that_naps_keeps_its_promises_to_poll) {
     EXPECT_EQ(rank.transport.num_begun, rank.transport.num_ended);
 }
 
+/// Counts the sleeps of waiting threads.
+class counting_node final : public test::thread_node {
+public:
+    using thread_node::thread_node;
+    bool idle_wait(diomp::transport::wait_kind what, std::uint32_t seen,
+                   std::chrono::microseconds limit, function_ref<bool()> ready) override {
+        ++num_sleeps;
+        return thread_node::idle_wait(what, seen, limit, ready);
+    }
+    std::atomic<int> num_sleeps{0};
+};
+
+// A rank that waits for seconds, as all do while thousands of them start, wakes a few times only;
+// and it wakes at once when the progress thread has run the handler.
+TEST(engine, a_wait_for_a_handler_sleeps_until_it_has_run) {
+    test::thread_arena arena{1, 4096};
+    std::vector<std::unique_ptr<test::mailbox>> boxes;
+    boxes.push_back(std::make_unique<test::mailbox>());
+    auto const node = std::make_shared<counting_node>(boxes, world_rank{0});
+    lazy_array<std::byte *> bases(1);
+    bases[0] = arena.slot(world_rank{0});
+    diomp::transport::conduit conduit{world_rank{0}, node, nullptr, std::move(bases)};
+    messaging::engine engine{conduit, {.spin_count = 20, .timeout_s = 60, .warn_after_s = 0}};
+    std::atomic<int> num_handled{0};
+    auto const handler =
+        engine.add_handler([&](const diomp::transport::message &) { ++num_handled; });
+    engine.start();
+    constexpr int num_rounds = 20;
+    std::thread waiter([&] {
+        for (int round = 1; round <= num_rounds; ++round) {
+            EXPECT_TRUE(
+                engine.wait_for_handler([&] { return num_handled >= round; }, describe).ok());
+        }
+    });
+    auto const begin = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(std::chrono::milliseconds{400});
+    auto const waited = std::chrono::steady_clock::now() - begin;
+    // 1, 4, 16, 64 and 250 ms, then 250 each.
+    EXPECT_LE(node->num_sleeps, 6 + waited / std::chrono::milliseconds{250});
+    for (int round = 0; round < num_rounds; ++round) {
+        engine.send(world_rank{0}, handler, 0);
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    }
+    waiter.join();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{20});
+    engine.stop();
+}
+
 /// A thread that never sleeps, and the calling one, on one core.
 class busy_neighbour {
 public:

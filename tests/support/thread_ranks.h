@@ -132,7 +132,7 @@ public:
         sleep(seen, limit);
         return false;
     }
-    void wake_idle_waiters() override {}
+    void wake_idle_waiters() override { wake(); }
     void wake_for_store(world_rank /*peer*/) override {}
 
     status write_private(world_rank, std::uint64_t, const void *, std::size_t) override {

@@ -84,9 +84,9 @@ TEST_F(network_base, naps_end_at_once_by_the_descriptor_but_not_one_after_the_ot
     constexpr int num_naps = 100;
     auto const begin = steady::now();
     for (int i = 0; i < num_naps; ++i) {
-        look_and_nap(milliseconds{2});
+        look_and_nap(milliseconds{1});
     }
-    EXPECT_GE(ms_since(begin), num_naps / 2 * 2);
+    EXPECT_GE(ms_since(begin), num_naps / 2);
     network.end_polling();
 }
 
@@ -122,15 +122,17 @@ public:
 
 TEST(idle_waiters, do_not_sleep_without_a_descriptor) {
     idle_driver driver;
-    transport::idle_waiters waiters(driver);
+    transport::poller_count pollers;
+    transport::idle_waiters waiters(driver, pollers);
     ASSERT_TRUE(waiters.start(-1).ok());
     EXPECT_FALSE(waiters.wait(milliseconds{60000}, [] { return false; }));
 }
 
 TEST(idle_waiters, are_woken_by_another_thread) {
     idle_driver driver;
+    transport::poller_count pollers;
     unique_fd const descriptor(::eventfd(0, EFD_CLOEXEC));
-    transport::idle_waiters waiters(driver);
+    transport::idle_waiters waiters(driver, pollers);
     ASSERT_TRUE(waiters.start(descriptor.get()).ok());
     std::atomic<bool> is_over{false};
     auto const begin = steady::now();
@@ -141,6 +143,102 @@ TEST(idle_waiters, are_woken_by_another_thread) {
     EXPECT_TRUE(waiters.wait(milliseconds{60000}, [&] { return is_over.load(); }));
     waker.join();
     EXPECT_LT(ms_since(begin), 60000);
+}
+
+TEST(poller_count, tells_polling_from_sleeping) {
+    using transport::polling;
+    transport::poller_count count;
+    EXPECT_EQ(count.state(), polling::none);
+    count.note_poll();
+    EXPECT_EQ(count.state(), polling::recent);
+    EXPECT_EQ(count.state(), polling::none);
+    count.begin();
+    count.begin();
+    count.note_poll();
+    EXPECT_EQ(count.state(), polling::active);
+    count.begin_sleep();
+    EXPECT_EQ(count.state(), polling::active) << "the other one polls";
+    count.begin_sleep();
+    EXPECT_EQ(count.state(), polling::watched);
+    count.end_sleep();
+    EXPECT_EQ(count.state(), polling::active);
+    count.end();
+    EXPECT_EQ(count.state(), polling::watched);
+    count.end_sleep();
+    count.end();
+    EXPECT_EQ(count.state(), polling::none);
+}
+
+/// What a network thread does while others poll.
+class network_thread_beside_pollers : public testing::Test {
+protected:
+    void SetUp() override {
+        transport::network_thread_work work;
+        work.state = [this] {
+            ++num_rounds;
+            return pollers.state();
+        };
+        work.serve = [this] {
+            ++num_served;
+            return false;
+        };
+        work.arm = [] { return true; };
+        work.check_peers = [] { return -1; };
+        auto started = transport::network_thread::start(descriptor.get(), std::move(work));
+        ASSERT_TRUE(started.ok());
+        thread = started.take();
+    }
+    void TearDown() override { thread.reset(); }
+
+    static void wait_until(const std::function<bool()> &is_over) {
+        auto const begin = steady::now();
+        while (!is_over() && ms_since(begin) < 20000) {
+            std::this_thread::sleep_for(milliseconds{1});
+        }
+        EXPECT_TRUE(is_over());
+    }
+
+    transport::poller_count pollers;
+    std::atomic<int> num_rounds{0};
+    std::atomic<int> num_served{0};
+    unique_fd descriptor{::eventfd(0, EFD_CLOEXEC)};
+    std::unique_ptr<transport::network_thread> thread;
+};
+
+TEST_F(network_thread_beside_pollers, it_sleeps_while_they_sleep_and_serves_when_it_is_woken) {
+    pollers.begin();
+    pollers.begin_sleep();
+    thread->wake();
+    std::this_thread::sleep_for(milliseconds{50});
+    int const before = num_rounds;
+    std::this_thread::sleep_for(milliseconds{300});
+    EXPECT_LE(num_rounds - before, 4) << "it woke again and again";
+    // Work that the descriptor does not announce.
+    int const served = num_served;
+    thread->wake();
+    wait_until([&] { return num_served > served; });
+    // The thread that polls ends its wait: the descriptor is watched again.
+    pollers.end_sleep();
+    pollers.end();
+    thread->wake();
+    std::this_thread::sleep_for(milliseconds{20});
+    int const watched = num_served;
+    std::uint64_t const one = 1;
+    ASSERT_EQ(::write(descriptor.get(), &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+    wait_until([&] { return num_served > watched; });
+}
+
+TEST_F(network_thread_beside_pollers, it_sleeps_beside_one_that_polls_for_long) {
+    pollers.begin();
+    thread->wake();
+    std::this_thread::sleep_for(milliseconds{100});
+    int const before = num_rounds;
+    std::this_thread::sleep_for(milliseconds{300});
+    EXPECT_LE(num_rounds - before, 4) << "it woke again and again";
+    int const served = num_served;
+    pollers.end();
+    thread->wake();
+    wait_until([&] { return num_served > served + 1; });
 }
 
 TEST(arrivals, dispatch_each_message_once_and_in_order) {

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "transport/common/network_driver.h"
+#include "transport/common/poller_count.h"
 
 #include <atomic>
 #include <chrono>
@@ -15,7 +16,8 @@ namespace diomp::transport {
 /// Thread-safe after start().
 class idle_waiters {
 public:
-    explicit idle_waiters(network_driver &driver) : driver_(driver) {}
+    idle_waiters(network_driver &driver, poller_count &pollers)
+        : driver_(driver), pollers_(pollers) {}
 
     /// `event_fd` is the network's descriptor; -1: there is none to sleep on.
     status start(int event_fd);
@@ -43,6 +45,7 @@ private:
     void signal_event() const;
 
     network_driver &driver_;
+    poller_count &pollers_;
     std::mutex arm_mutex_;
     int event_fd_ = -1;
     unique_fd wake_event_;

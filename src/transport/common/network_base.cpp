@@ -9,8 +9,9 @@ namespace diomp::transport {
 
 status network_base::start_thread(int event_fd) {
     DIOMP_TRY(idle_waiters_.start(event_fd));
+    caps_.wakes_idle_waits = event_fd >= 0;
     network_thread_work work;
-    work.is_polled = [this] { return poller_count_.is_polled(); };
+    work.state = [this] { return poller_count_.state(); };
     work.serve = [this] {
         bool const moved = serve();
         if (moved) {

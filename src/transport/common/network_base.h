@@ -57,7 +57,7 @@ public:
 protected:
     network_base(launch::launcher &launcher, const conduit_options &options, doorbell ring)
         : launcher_(launcher), ring_(std::move(ring)), liveness_(options.dead_peer_timeout_s),
-          idle_waiters_(*this) {}
+          idle_waiters_(*this, poller_count_) {}
 
     /// Starts the network thread, which sleeps on `event_fd`; -1: there is no descriptor to sleep
     /// on.

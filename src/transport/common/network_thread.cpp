@@ -12,6 +12,9 @@ namespace diomp::transport {
 namespace {
 
 constexpr int idle_wait_ms = 1;
+/// A thread polls for a few milliseconds before it sleeps. One that has polled for more waits for
+/// its core.
+constexpr int max_idle_waits = 5;
 
 } // namespace
 
@@ -54,24 +57,35 @@ bool network_thread::wait(bool for_events, int limit_ms) {
 void network_thread::run() {
     // The descriptor ended a sleep, and there was no work: it may stay readable for long.
     bool had_spurious_wakeup = false;
+    int num_idle_waits = 0; // while a thread polls
     while (!stopping_.load(std::memory_order_seq_cst)) {
         int const max_sleep_ms = work_.check_peers();
-        if (work_.is_polled()) {
+        polling const state = work_.state();
+        num_idle_waits = state == polling::active ? num_idle_waits + 1 : 0;
+        if (state == polling::recent ||
+            (state == polling::active && num_idle_waits <= max_idle_waits)) {
             wait(false, idle_wait_ms);
             continue;
         }
-        if (work_.serve()) {
+        if (state == polling::none && work_.serve()) {
             had_spurious_wakeup = false;
             continue;
         }
-        // A thread that leaves work after this line calls wake(); work left before it was found by
-        // arm().
+        // A thread that ends its wait, or leaves work, after this line calls wake(); work left
+        // before it was found by arm().
         asleep_.store(true, std::memory_order_seq_cst);
-        if (!work_.is_polled() && work_.arm()) {
-            had_spurious_wakeup =
-                had_spurious_wakeup ? wait(false, idle_wait_ms) : wait(true, max_sleep_ms);
+        if (work_.state() == state && work_.arm()) {
+            if (state != polling::none) {
+                wait(false, max_sleep_ms);
+            } else {
+                had_spurious_wakeup =
+                    had_spurious_wakeup ? wait(false, idle_wait_ms) : wait(true, max_sleep_ms);
+            }
         }
         asleep_.store(false, std::memory_order_seq_cst);
+        if (state != polling::none) {
+            work_.serve(); // a thread may have left work for this one
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The thread that makes progress of the network while no other thread polls. While one polls, this
 // thread sleeps a millisecond at a time and costs nothing on the polling thread's path; when no
-// thread has polled for that time, it makes progress and sleeps on the network's descriptor.
+// thread has polled for that time, it makes progress and sleeps on the network's descriptor. While
+// the threads that poll sleep on the descriptor themselves, or wait for their core, it sleeps until
+// one of them ends its wait, or until there is work that the descriptor does not announce.
 #pragma once
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "transport/common/poller_count.h"
 
 #include <atomic>
 #include <functional>
@@ -15,8 +18,8 @@
 namespace diomp::transport {
 
 struct network_thread_work {
-    /// True if a thread polls, or has polled since the last call.
-    std::function<bool()> is_polled;
+    /// See poller_count::state().
+    std::function<polling()> state;
     /// Makes progress. True if there was work.
     std::function<bool()> serve;
     /// Prepares for sleeping on the descriptor. False: there is work.
