@@ -80,6 +80,7 @@ struct tcp_settings {
     std::string interfaces;            ///< empty: all
     std::size_t send_buffer_bytes = 0; ///< 0: chosen by the conduit
     std::string congestion = "auto";
+    int max_connections = 0; ///< 0: chosen by the conduit
 };
 
 /// Waits of the engine.

@@ -86,6 +86,11 @@ std::span<const setting_row> transport_rows() {
          "the system's default; if that is BBR, which paces, cubic or reno between hosts less "
          "than 5 ms apart.",
          value<any_text>([](auto &s) -> auto & { return s.tcp.congestion; })},
+        {"DIOMP_TCP_CONNECTIONS", "integer", "auto",
+         "Number of connections that a rank of the TCP conduit keeps open. Beyond it, one that is "
+         "idle is closed for each that is opened, and opened again when it is needed. auto: three "
+         "quarters of the descriptors that a process may have (ulimit -n).",
+         value<auto_number<1, 0>>([](auto &s) -> auto & { return s.tcp.max_connections; })},
     });
     return rows;
 }

@@ -106,6 +106,7 @@ status job_connection::create_conduit() {
     options.tcp.interfaces = settings_.tcp.interfaces;
     options.tcp.send_buffer_bytes = settings_.tcp.send_buffer_bytes;
     options.tcp.congestion = settings_.tcp.congestion;
+    options.tcp.max_connections = settings_.tcp.max_connections;
     options.encrypts = settings_.transport.encrypt == encryption::all;
     options.network_rma = settings_.transport.network_rma;
     options.device_memory = settings_.transport.network_device_memory;

@@ -291,20 +291,19 @@ TEST_F(tcp_puts, are_counted_when_they_have_been_collected_whoever_does_it) {
     EXPECT_EQ(num_missing, 0);
 }
 
-TEST_F(tcp_puts, go_along_when_their_connection_gives_way) {
+TEST_F(tcp_puts, go_to_the_socket_that_replaces_their_own) {
     tcp::connection held(peer_);
     unique_fd other_here;
     unique_fd other_there;
     connect(other_here, other_there);
-    tcp::connection next(std::move(other_here), peer_);
     tcp::connection receiver(std::move(other_there), peer_);
     memory taker(10);
     put(held, 0, std::byte{1});
     std::thread([&] { put(held, 1, std::byte{2}); }).join();
-    ASSERT_TRUE(held.supersede_by(next));
-    std::thread([&] { put(held, 2, std::byte{3}); }).join(); // who still knows that one
+    ASSERT_TRUE(held.lifecycle().adopt(std::move(other_here)));
+    std::thread([&] { put(held, 2, std::byte{3}); }).join();
     peer_.drain_coalescers();
-    next.transmit();
+    ASSERT_TRUE(held.lifecycle().confirm());
     receiver.incoming().receive(taker);
     EXPECT_EQ(peer_.num_puts(), 3);
     EXPECT_EQ(taker.bytes[0], std::byte{1});

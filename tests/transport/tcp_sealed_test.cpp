@@ -269,9 +269,9 @@ TEST(tcp_sealed, what_waited_for_the_connection_is_sealed) {
     tcp::peer peer(world_rank(1), "there");
     tcp::connection held(peer);
     held.send(head_of(payload), payload.data(), payload.size(), nullptr);
-    ASSERT_TRUE(held.open(std::move(here),
-                          std::make_unique<tcp::sealed_stream>(initiator.take_session_keys())));
-    EXPECT_TRUE(held.confirm());
+    ASSERT_TRUE(held.lifecycle().open(
+        std::move(here), std::make_unique<tcp::sealed_stream>(initiator.take_session_keys())));
+    EXPECT_TRUE(held.lifecycle().confirm());
     std::string bytes(1000, '\0');
     ssize_t const got = ::recv(there.get(), bytes.data(), bytes.size(), MSG_PEEK);
     ASSERT_GT(got, 0);
@@ -294,7 +294,7 @@ TEST(tcp_sealed, what_has_been_sealed_is_forgotten_when_the_connection_breaks) {
     EXPECT_TRUE(between.source_free.is_done());
     EXPECT_EQ(between.source_free.failure, OMPX_ERR_PEER);
     EXPECT_FALSE(between.sender->has_queued_data());
-    EXPECT_TRUE(between.sender->mark_closed());
+    EXPECT_TRUE(between.sender->lifecycle().mark_closed());
     EXPECT_EQ(between.num_busy, 0);
 }
 

@@ -44,6 +44,9 @@ public:
     }
     bool handle_frame(tcp::connection & /*on*/, const tcp::frame &head,
                       std::span<const std::byte> /*front*/, const std::byte *body) override {
+        if (head.what == tcp::kind::conn_ack) {
+            return true;
+        }
         bodies.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
         return head.what == tcp::kind::message;
     }
@@ -169,21 +172,21 @@ TEST_F(tcp_link, nothing_leaves_before_it_is_open_and_released) {
     EXPECT_FALSE(sender.incoming().receive(taker_));
     EXPECT_EQ(sender.current_state(), tcp::connection::state::opening);
     EXPECT_FALSE(sender.has_queued_data()) << "what may not leave does not wait for room";
-    EXPECT_TRUE(sender.open(std::move(here)));
+    EXPECT_TRUE(sender.lifecycle().open(std::move(here)));
     EXPECT_EQ(sender.current_state(), tcp::connection::state::deferred);
     EXPECT_FALSE(sender.transmit());
     EXPECT_FALSE(receiver.incoming().receive(taker_));
     EXPECT_FALSE(source_free.is_done());
 
-    EXPECT_TRUE(sender.confirm());
+    EXPECT_TRUE(sender.lifecycle().confirm());
     while (taker_.bodies.size() < 2) {
         receiver.incoming().receive(taker_);
         sender.transmit();
     }
     EXPECT_THAT(taker_.bodies, ElementsAre("a", large));
     EXPECT_TRUE(source_free.is_done());
-    EXPECT_FALSE(sender.confirm()) << "twice";
-    EXPECT_FALSE(sender.open(unique_fd())) << "twice";
+    EXPECT_FALSE(sender.lifecycle().confirm()) << "twice";
+    EXPECT_FALSE(sender.lifecycle().open(unique_fd())) << "twice";
 }
 
 TEST_F(tcp_link, sources_are_free_when_it_cannot_be_opened) {
@@ -194,53 +197,267 @@ TEST_F(tcp_link, sources_are_free_when_it_cannot_be_opened) {
     sender.disconnect("no way");
     EXPECT_TRUE(source_free.is_done());
     EXPECT_EQ(source_free.failure, OMPX_ERR_PEER);
-    EXPECT_FALSE(sender.open(unique_fd()));
+    EXPECT_FALSE(sender.lifecycle().open(unique_fd()));
     EXPECT_EQ(sender.failure_reason(), "no way");
 }
 
-TEST_F(tcp_link, one_that_gives_way_leaves_everything_to_the_other_one) {
+TEST_F(tcp_link, the_socket_of_the_peer_replaces_an_own_one_that_is_not_used) {
     for (bool const is_open : {false, true}) {
         auto [here, there] = connected();
         auto [other_here, other_there] = connected();
         tcp::connection held(peer_);
-        tcp::connection next(std::move(other_here), peer_);
         tcp::connection receiver(std::move(other_there), peer_);
         tcp::connection unused(std::move(there));
         std::string const large = pattern(20000);
         diomp::transport::completion source_free;
         taker_.bodies.clear();
         if (is_open) {
-            EXPECT_TRUE(held.open(std::move(here)));
+            EXPECT_TRUE(held.lifecycle().open(std::move(here)));
         }
         here.reset();
         held.send(message(1), "a", 1, nullptr);
         held.send(message(large.size()), large.data(), large.size(), &source_free);
         held.send(message(1), "b", 1, nullptr);
-        EXPECT_TRUE(held.supersede_by(next));
-        EXPECT_EQ(held.current_state(), tcp::connection::state::superseded);
-        EXPECT_EQ(held.target(), nullptr);
+        EXPECT_TRUE(held.lifecycle().adopt(std::move(other_here)));
+        EXPECT_EQ(held.current_state(), tcp::connection::state::accepted);
         held.send(message(1), "c", 1, nullptr);
-        next.send(message(1), "d", 1, nullptr);
-        while (taker_.bodies.size() < 5) {
+        held.transmit();
+        receiver.incoming().receive(taker_);
+        EXPECT_TRUE(taker_.bodies.empty()) << "the peer has not said that it uses this socket";
+        EXPECT_TRUE(held.lifecycle().confirm());
+        while (taker_.bodies.size() < 4) {
             held.transmit();
             receiver.incoming().receive(taker_);
         }
-        EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c", "d"));
+        EXPECT_THAT(taker_.bodies, ElementsAre("a", large, "b", "c"));
         EXPECT_TRUE(source_free.is_done());
         EXPECT_EQ(source_free.failure, 0);
-        EXPECT_EQ(next.copied_bytes(), 0);
-        EXPECT_FALSE(held.supersede_by(next)) << "twice";
+        EXPECT_EQ(held.copied_bytes(), 0);
+        EXPECT_FALSE(held.lifecycle().adopt(unique_fd())) << "it is in use";
         unused.incoming().receive(taker_);
         EXPECT_EQ(unused.current_state(), tcp::connection::state::broken)
             << "its other end is gone";
+        EXPECT_FALSE(unused.lifecycle().reuse(unique_fd())) << "its failure has not been handled";
+        EXPECT_TRUE(unused.lifecycle().mark_closed());
+        EXPECT_TRUE(unused.lifecycle().reuse(unique_fd()));
+        EXPECT_EQ(unused.current_state(), tcp::connection::state::redundant);
     }
 }
 
-TEST_F(tcp_link, one_that_is_not_held_does_not_give_way) {
+TEST_F(tcp_link, one_that_has_failed_takes_no_other_socket) {
     auto [here, there] = connected();
-    tcp::connection sender(std::move(here), peer_);
-    EXPECT_FALSE(sender.supersede_by(*there_));
-    EXPECT_EQ(sender.current_state(), tcp::connection::state::connected);
+    there_->disconnect("gone");
+    EXPECT_FALSE(there_->lifecycle().adopt(std::move(here)));
+    EXPECT_TRUE(there_->lifecycle().mark_closed());
+    EXPECT_FALSE(there_->lifecycle().adopt(std::move(there)));
+    EXPECT_FALSE(there_->lifecycle().reuse(unique_fd())) << "it has a target";
+}
+
+/// Two ends of a connection that close it; the handler does what frame_dispatcher does.
+class closing_link : public testing::Test, public tcp::frame_handler {
+protected:
+    using state = tcp::connection::state;
+
+    closing_link() { connect(); }
+
+    void connect() {
+        int ends[2] = {-1, -1};
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+        here_ = unique_fd(ends[0]);
+        there_ = unique_fd(ends[1]);
+    }
+    void open_both() {
+        lower_.emplace(std::move(here_), to_higher_);
+        higher_.emplace(std::move(there_), to_lower_);
+    }
+    std::byte *find_body_buffer(tcp::connection &on, const tcp::frame &head,
+                                std::span<const std::byte> /*front*/) override {
+        return on.incoming().scratch(head.nbytes);
+    }
+    bool handle_frame(tcp::connection &on, const tcp::frame &head,
+                      std::span<const std::byte> /*front*/, const std::byte *body) override {
+        if (on.current_state() == state::accepted) {
+            static_cast<void>(on.lifecycle().confirm());
+        }
+        switch (head.what) {
+        case tcp::kind::conn_ack:
+            on.send({.what = tcp::kind::conn_confirm}, nullptr, 0, nullptr);
+            return true;
+        case tcp::kind::conn_confirm:
+            return true;
+        case tcp::kind::close_request:
+            return on.lifecycle().reply_to_close(&on == &*lower_, may_close_);
+        case tcp::kind::close_ack:
+            return on.lifecycle().end_close();
+        case tcp::kind::close_nack:
+            return on.lifecycle().resume();
+        default:
+            received_.emplace_back(reinterpret_cast<const char *>(body), head.nbytes);
+            return head.what == tcp::kind::message;
+        }
+    }
+    void send(tcp::connection &from, const std::string &text) {
+        from.send({.what = tcp::kind::message, .nbytes = text.size()}, text.data(), text.size(),
+                  nullptr);
+    }
+    /// Progress of both sides, until nothing moves.
+    void advance() {
+        for (int i = 0; i < 10; ++i) {
+            for (auto *each : {&*lower_, &*higher_}) {
+                each->transmit();
+                each->incoming().receive(*this);
+            }
+        }
+    }
+    std::pair<state, state> states() { return {lower_->current_state(), higher_->current_state()}; }
+
+    unique_fd here_;
+    unique_fd there_;
+    tcp::peer to_lower_{world_rank(1), "lower"};
+    tcp::peer to_higher_{world_rank(2), "higher"};
+    std::optional<tcp::connection> lower_;
+    std::optional<tcp::connection> higher_;
+    bool may_close_ = true;
+    std::vector<std::string> received_;
+};
+
+TEST_F(closing_link, an_idle_one_is_closed_and_opened_again) {
+    open_both();
+    send(*lower_, "first");
+    advance();
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    EXPECT_FALSE(lower_->lifecycle().request_close()) << "twice";
+    EXPECT_FALSE(lower_->lifecycle().adopt(unique_fd())) << "the peer has not agreed";
+    send(*lower_, "after the request");
+    advance();
+    EXPECT_EQ(states(), std::pair(state::ended, state::yielded));
+    EXPECT_TRUE(lower_->lifecycle().needs_release());
+    EXPECT_FALSE(higher_->lifecycle().needs_release()) << "the side that has requested it closes";
+    send(*higher_, "after the reply");
+    EXPECT_THAT(received_, ElementsAre("first"));
+    ASSERT_TRUE(lower_->lifecycle().release());
+    EXPECT_FALSE(lower_->lifecycle().release()) << "twice";
+    EXPECT_EQ(lower_->stream().fd(), -1);
+    EXPECT_EQ(lower_->describe_path(), "not connected");
+    EXPECT_TRUE(lower_->lifecycle().needs_release()) << "data waits for another socket";
+    advance();
+    EXPECT_EQ(states(), std::pair(state::dormant, state::ended));
+    ASSERT_TRUE(higher_->lifecycle().release());
+
+    connect();
+    ASSERT_TRUE(lower_->lifecycle().reopen());
+    EXPECT_FALSE(lower_->lifecycle().reopen()) << "twice";
+    ASSERT_TRUE(lower_->lifecycle().open(std::move(here_)));
+    ASSERT_TRUE(lower_->lifecycle().confirm());
+    ASSERT_TRUE(higher_->lifecycle().adopt(std::move(there_)));
+    advance();
+    EXPECT_THAT(received_,
+                testing::UnorderedElementsAre("first", "after the request", "after the reply"));
+    EXPECT_EQ(states(), std::pair(state::connected, state::connected));
+}
+
+TEST_F(closing_link, the_socket_of_a_peer_that_is_back_replaces_one_that_is_yielded) {
+    open_both();
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    advance();
+    ASSERT_TRUE(lower_->lifecycle().release());
+    ASSERT_EQ(higher_->current_state(), state::yielded) << "has not seen the end yet";
+    connect();
+    ASSERT_TRUE(lower_->lifecycle().reopen());
+    ASSERT_TRUE(lower_->lifecycle().open(std::move(here_)));
+    ASSERT_TRUE(lower_->lifecycle().confirm());
+    ASSERT_TRUE(higher_->lifecycle().adopt(std::move(there_)));
+    send(*lower_, "x");
+    send(*higher_, "y");
+    advance();
+    EXPECT_THAT(received_, testing::UnorderedElementsAre("x", "y"));
+}
+
+// A rank that opens a socket at the same time as its peer gives it up when it gets the peer's; the
+// peer may look at it much later, when the connection has been closed meanwhile.
+TEST_F(closing_link, a_socket_that_the_peer_has_given_up_takes_nothing) {
+    open_both();
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    advance();
+    ASSERT_TRUE(lower_->lifecycle().release());
+    auto [here, there] = connected();
+    ASSERT_TRUE(lower_->lifecycle().adopt(std::move(here)));
+    send(*lower_, "not lost");
+    there.reset();
+    lower_->transmit();
+    lower_->incoming().receive(*this);
+    ASSERT_EQ(lower_->current_state(), state::ended);
+    ASSERT_TRUE(lower_->lifecycle().release());
+    EXPECT_TRUE(lower_->lifecycle().needs_release()) << "data waits for another socket";
+    // One that is used replaces one that is not.
+    auto [other_here, other_there] = connected();
+    ASSERT_TRUE(lower_->lifecycle().adopt(std::move(other_here)));
+    connect();
+    EXPECT_FALSE(lower_->lifecycle().adopt(std::move(here_))) << "the first one may be used yet";
+    other_there.reset();
+    connect();
+    ASSERT_TRUE(lower_->lifecycle().adopt(std::move(here_)));
+    ASSERT_TRUE(higher_->lifecycle().adopt(std::move(there_)));
+    advance();
+    EXPECT_THAT(received_, ElementsAre("not lost"));
+    EXPECT_EQ(states(), std::pair(state::connected, state::connected));
+}
+
+TEST_F(closing_link, of_two_requests_that_of_the_lower_rank_counts) {
+    open_both();
+    ASSERT_TRUE(higher_->lifecycle().request_close());
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    advance();
+    EXPECT_EQ(states(), std::pair(state::ended, state::yielded));
+}
+
+TEST_F(closing_link, a_refusal_changes_nothing) {
+    open_both();
+    may_close_ = false;
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    send(*lower_, "a");
+    EXPECT_TRUE(received_.empty());
+    advance();
+    EXPECT_EQ(states(), std::pair(state::connected, state::connected));
+    EXPECT_THAT(received_, ElementsAre("a"));
+    // Both request it, and the higher rank's data waits behind its request.
+    may_close_ = true;
+    received_.clear();
+    ASSERT_TRUE(higher_->lifecycle().request_close());
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    send(*higher_, "b");
+    advance();
+    EXPECT_EQ(states(), std::pair(state::connected, state::connected));
+    EXPECT_THAT(received_, ElementsAre("b"));
+}
+
+TEST_F(closing_link, one_with_data_is_not_closed) {
+    open_both();
+    std::string const much = pattern(std::size_t{8} << 20);
+    send(*lower_, much);
+    EXPECT_FALSE(lower_->lifecycle().request_close());
+    EXPECT_EQ(lower_->current_state(), state::connected);
+}
+
+TEST_F(closing_link, replies_without_a_request_are_invalid) {
+    open_both();
+    for (tcp::kind const what : {tcp::kind::close_ack, tcp::kind::close_nack}) {
+        higher_->send({.what = what}, nullptr, 0, nullptr);
+        advance();
+        EXPECT_EQ(lower_->current_state(), state::broken);
+        connect();
+        open_both();
+    }
+}
+
+TEST_F(closing_link, the_end_of_a_peer_before_its_reply_is_a_failure) {
+    open_both();
+    ASSERT_TRUE(lower_->lifecycle().request_close());
+    higher_.reset();
+    while (lower_->current_state() == state::closing) {
+        lower_->incoming().receive(*this);
+    }
+    EXPECT_EQ(lower_->current_state(), state::broken);
 }
 
 // The lower rank's own connection counts; the other one is there until its other end closes it.
@@ -255,13 +472,13 @@ TEST_F(tcp_link, no_frame_may_come_where_another_connection_counts) {
 }
 
 TEST_F(tcp_link, a_failure_is_handled_once) {
-    EXPECT_FALSE(there_->mark_closed()) << "it is connected";
+    EXPECT_FALSE(there_->lifecycle().mark_closed()) << "it is connected";
     there_->disconnect("first");
     there_->disconnect("second");
     EXPECT_EQ(there_->failure_reason(), "first");
-    EXPECT_TRUE(there_->mark_closed());
+    EXPECT_TRUE(there_->lifecycle().mark_closed());
     EXPECT_EQ(there_->current_state(), tcp::connection::state::closed);
-    EXPECT_FALSE(there_->mark_closed());
+    EXPECT_FALSE(there_->lifecycle().mark_closed());
 }
 
 TEST_F(tcp_link, the_table_polls_open_connections) {
@@ -288,6 +505,51 @@ TEST_F(tcp_link, the_table_polls_open_connections) {
     table.unwatch(first);
     EXPECT_EQ(table.sole(), nullptr);
     EXPECT_EQ(count(), 0);
+}
+
+TEST_F(tcp_link, the_table_closes_what_has_not_been_used) {
+    tcp::connection_table table(3);
+    ASSERT_TRUE(table.open().ok());
+    EXPECT_FALSE(table.close_idle_one()) << "there is none";
+    std::array<tcp::peer, 2> peers{tcp::peer(world_rank(1)), tcp::peer(world_rank(2))};
+    std::vector<unique_fd> others;
+    std::vector<tcp::connection *> made;
+    for (tcp::peer &each : peers) {
+        auto [here, there] = connected();
+        others.push_back(std::move(there));
+        made.push_back(&table.add(std::make_unique<tcp::connection>(std::move(here), each)));
+        table.watch(*made.back());
+    }
+    EXPECT_EQ(table.num_sockets(), 2);
+    peers[0].note_use();
+    EXPECT_TRUE(table.close_idle_one());
+    EXPECT_EQ(made[0]->current_state(), tcp::connection::state::connected) << "was used";
+    EXPECT_EQ(made[1]->current_state(), tcp::connection::state::closing);
+    diomp::transport::completion done;
+    std::uint64_t word = 0;
+    auto const get = peers[0].begin_get(&word, sizeof(word), done);
+    EXPECT_FALSE(table.close_idle_one()) << "a get waits";
+    peers[0].end_get(get);
+    peers[0].note_use();
+    EXPECT_TRUE(table.close_idle_one()) << "in the second round";
+    EXPECT_EQ(made[0]->current_state(), tcp::connection::state::closing);
+    EXPECT_FALSE(table.close_idle_one());
+}
+
+TEST_F(tcp_link, redundant_connections_take_the_place_of_closed_ones) {
+    tcp::connection_table table(1);
+    ASSERT_TRUE(table.open().ok());
+    for (int i = 0; i < 5; ++i) {
+        auto [here, there] = connected();
+        ASSERT_TRUE(table.add_redundant(std::move(here)));
+        EXPECT_EQ(table.all().size(), 1);
+        EXPECT_EQ(table.num_sockets(), 1);
+        EXPECT_FALSE(table.add_redundant(unique_fd())) << "there is no space";
+        there.reset();
+        table.all()[0]->incoming().receive(taker_);
+        ASSERT_TRUE(table.all()[0]->lifecycle().mark_closed());
+        table.unwatch(*table.all()[0]);
+    }
 }
 
 TEST_F(tcp_link, the_first_messages_of_a_round_leave_alone) {

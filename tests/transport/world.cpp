@@ -48,6 +48,7 @@ world::world() {
     options.tcp.interfaces = values.tcp.interfaces;
     options.tcp.send_buffer_bytes = values.tcp.send_buffer_bytes;
     options.tcp.congestion = values.tcp.congestion;
+    options.tcp.max_connections = values.tcp.max_connections;
     options.encrypts = values.transport.encrypt == diomp::encryption::all;
     options.network_rma = values.transport.network_rma;
     options.native_atomics = values.transport.network_atomics == "native";

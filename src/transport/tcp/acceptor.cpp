@@ -30,8 +30,10 @@ status acceptor::start(unique_fd listener, const credentials &own) {
 }
 
 std::vector<acceptor::proven_connection> acceptor::advance() {
-    std::unique_lock const guard(mutex_, std::try_to_lock);
-    return guard.owns_lock() ? pending_->advance() : std::vector<proven_connection>();
+    // Not try_lock: the descriptor stays readable until the other thread is done, and a thread that
+    // polls it meanwhile may keep that one from its core.
+    std::lock_guard const guard(mutex_);
+    return pending_->advance();
 }
 
 void acceptor::note_connected(peer &known) {
@@ -41,6 +43,9 @@ void acceptor::note_connected(peer &known) {
 }
 
 void acceptor::stop_listening() {
+    if (can_reconnect_) {
+        return;
+    }
     std::lock_guard const guard(mutex_);
     pending_->stop_listening();
 }

@@ -18,6 +18,13 @@ constexpr bool is_transient(int code) {
     return code == EAGAIN || code == EWOULDBLOCK || code == EINTR;
 }
 
+/// True if the peer has closed the connection and all that it has sent has been read.
+inline bool is_closed_by_peer(int socket) {
+    char byte = 0;
+    ssize_t const got = ::recv(socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+    return got == 0 || (got < 0 && !is_transient(errno));
+}
+
 /// A socket, and the encryption of its bytes if there is one. One writer and one reader at a time;
 /// both may run concurrently.
 class byte_stream {

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/peer.h"
 
 #include <cerrno>
 #include <cstring>
@@ -10,16 +11,26 @@
 
 namespace diomp::transport::tcp {
 
+namespace {
+
+/// True if queued data can be written, or leads to a new socket.
+constexpr bool can_progress(connection_state of) {
+    return of == connection_state::connected || of == connection_state::dormant;
+}
+
+} // namespace
+
 void connection::publish_queued() {
-    if (queue_.publish(current_state() == state::connected)) {
+    if (queue_.publish(can_progress(current_state()))) {
         busy_.set(true);
     }
 }
 
 void connection::publish() {
-    bool const has_queued = queue_.publish(current_state() == state::connected);
+    bool const has_queued = queue_.publish(can_progress(current_state()));
     writer_.publish(stream_);
-    busy_.set(has_queued || writer_.has_unsent(stream_) || current_state() == state::broken);
+    busy_.set(has_queued || writer_.has_unsent(stream_) || current_state() == state::broken ||
+              current_state() == state::ended);
 }
 
 std::uint64_t connection::send_in_order(const frame &head, std::span<const std::byte> front,
@@ -29,16 +40,10 @@ std::uint64_t connection::send_in_order(const frame &head, std::span<const std::
     bool should_transmit = false;
     std::uint64_t flush_number = 0;
     {
-        std::unique_lock guard(queue_mutex_);
-        if (connection *const next = superseded_by_.load(std::memory_order_relaxed);
-            next != nullptr) {
-            guard.unlock();
-            return next->send_in_order(head, front, data, nbytes, source_free, num_puts,
-                                       with_flush);
-        }
+        std::lock_guard const guard(queue_mutex_);
         std::uint64_t const number =
             num_puts != nullptr ? num_puts->fetch_add(1, std::memory_order_release) + 1 : 0;
-        if (has_ended(current_state())) {
+        if (has_failed(current_state())) {
             return 0;
         }
         bool const copies = !with_flush && send_queue::is_copied(head.what, nbytes);
@@ -68,13 +73,9 @@ std::uint64_t connection::send_in_order(const frame &head, std::span<const std::
 
 bool connection::send_puts(const coalescer &puts, std::uint64_t num,
                            std::atomic<std::uint64_t> &num_puts) {
-    std::unique_lock guard(queue_mutex_);
-    if (connection *const next = superseded_by_.load(std::memory_order_relaxed); next != nullptr) {
-        guard.unlock();
-        return next->send_puts(puts, num, num_puts);
-    }
+    std::lock_guard const guard(queue_mutex_);
     num_puts.fetch_add(num, std::memory_order_release);
-    if (!has_ended(current_state())) {
+    if (!has_failed(current_state())) {
         queue_.append_puts(puts);
     }
     publish_queued();
@@ -88,7 +89,7 @@ bool connection::take_queued() {
         writer_.take(queue_);
     }
     publish();
-    return writer_.has_unsent(stream_) && current_state() == state::connected;
+    return writer_.has_unsent(stream_) && is_open(current_state());
 }
 
 bool connection::write_some() {
@@ -99,7 +100,7 @@ bool connection::write_some() {
         if (written < 0 && !is_transient(errno)) {
             std::string why = ::strerrordesc_np(errno);
             std::lock_guard const guard(queue_mutex_);
-            fail(std::move(why));
+            lose_stream(std::move(why));
             break;
         }
         moved = moved || written > 0;
@@ -109,9 +110,6 @@ bool connection::write_some() {
 }
 
 bool connection::transmit() {
-    if (connection *const next = superseded_by_.load(std::memory_order_acquire); next != nullptr) {
-        return next->transmit();
-    }
     bool moved = false;
     // A thread that finds the lock taken sets this flag; the writer checks it after unlocking.
     is_transmit_requested_.store(true, std::memory_order_seq_cst);
@@ -126,51 +124,23 @@ bool connection::transmit() {
     return moved;
 }
 
-bool connection::open(unique_fd fd, std::unique_ptr<sealed_stream> sealed) {
-    std::scoped_lock const guard(write_mutex_, queue_mutex_);
-    if (current_state() != state::opening) {
-        return false;
-    }
-    stream_ = byte_stream(std::move(fd), std::move(sealed));
-    DIOMP_ASSERT(stream_.fd() >= 0, "an open connection has a socket");
-    change_to(state::deferred);
-    return true;
-}
-
-bool connection::confirm() {
-    {
-        std::lock_guard const guard(queue_mutex_);
-        if (current_state() != state::deferred) {
-            return false;
-        }
-        change_to(state::connected);
-        publish_queued();
-    }
-    transmit();
-    return true;
-}
-
-bool connection::supersede_by(connection &next) {
-    {
-        std::scoped_lock const guard(write_mutex_, queue_mutex_, next.queue_mutex_);
-        if (current_state() != state::opening && current_state() != state::deferred) {
-            return false;
-        }
-        DIOMP_ASSERT(&next != this, "a connection is not superseded by itself");
-        queue_.move_to(next.queue_);
-        change_to(state::superseded);
-        target_.store(nullptr, std::memory_order_release);
-        superseded_by_.store(&next, std::memory_order_release);
-        ::shutdown(stream_.fd(), SHUT_RDWR);
+void connection::lose_stream(std::string why) {
+    if (current_state() == state::yielded || current_state() == state::accepted) {
+        writer_.discard(stream_);
+        change_to(state::ended);
         publish();
-        next.publish_queued();
+    } else {
+        fail(std::move(why));
     }
-    next.transmit();
-    return true;
+}
+
+void connection::end_of_stream(std::string why) {
+    std::scoped_lock const guard(write_mutex_, queue_mutex_);
+    lose_stream(std::move(why));
 }
 
 void connection::fail(std::string why) {
-    if (has_ended(current_state())) {
+    if (has_failed(current_state())) {
         return;
     }
     why_ = std::move(why);
@@ -190,19 +160,12 @@ std::string connection::failure_reason() {
     return why_;
 }
 
-bool connection::mark_closed() {
-    std::scoped_lock const guard(write_mutex_, queue_mutex_);
-    if (current_state() != state::broken) {
-        return false;
+std::string connection::describe_path() {
+    std::lock_guard const guard(write_mutex_);
+    if (stream_.fd() < 0) {
+        return "not connected";
     }
-    change_to(state::closed);
-    publish();
-    return true;
-}
-
-std::string describe_path(const connection &of) {
-    return peer_address_of(of.stream().fd()) +
-           (of.stream().sealed() != nullptr ? ", encrypted" : "");
+    return peer_address_of(stream_.fd()) + (stream_.sealed() != nullptr ? ", encrypted" : "");
 }
 
 } // namespace diomp::transport::tcp

@@ -3,14 +3,14 @@
 
 #include "base/assert.h"
 #include "transport/tcp/connection.h"
+#include "transport/tcp/peer.h"
 
 #include <algorithm>
 #include <cerrno>
 
 namespace diomp::transport::tcp {
 
-connection_table::connection_table(std::size_t max_connections)
-    : connections_(max_connections), is_watched_for_write_(max_connections) {}
+connection_table::connection_table(std::size_t max_connections) : connections_(max_connections) {}
 
 connection_table::~connection_table() {
     for (std::unique_ptr<connection> &each : connections_.first(num_connections_.load())) {
@@ -67,16 +67,45 @@ void connection_table::unwatch(connection &old_connection) {
 }
 
 bool connection_table::arm() {
-    auto const connections = all();
-    for (std::size_t i = 0; i < connections.size(); ++i) {
-        connection &each = *connections[i];
-        bool const waits =
-            each.has_queued_data() && each.current_state() == connection::state::connected;
-        if (is_watched_for_write_[i].exchange(waits) != waits) {
-            set_events(EPOLL_CTL_MOD, each.stream().fd(), &each, waits);
+    for (auto const &each : all()) {
+        if (each->lifecycle().needs_release()) [[unlikely]] {
+            return false;
         }
+        each->update_write_watch(
+            [&](int socket, bool waits) { set_events(EPOLL_CTL_MOD, socket, each.get(), waits); });
     }
     return true;
+}
+
+bool connection_table::add_redundant(unique_fd socket) {
+    auto const reusable = std::ranges::find_if(all(), [](auto &each) {
+        return each->target() == nullptr && each->current_state() == connection::state::closed;
+    });
+    if (reusable != all().end()) {
+        if ((*reusable)->lifecycle().reuse(std::move(socket))) {
+            watch(**reusable);
+        }
+        return true;
+    }
+    if (!has_capacity()) {
+        return false;
+    }
+    watch(add(std::make_unique<connection>(std::move(socket), num_busy())));
+    return true;
+}
+
+// As in the CLOCK algorithm for pages: a connection that has been used gets another round.
+bool connection_table::close_idle_one() {
+    auto const connections = all();
+    for (std::size_t tries = 2 * connections.size(); tries > 0; --tries) {
+        connection &each = *connections[next_candidate_++ % connections.size()];
+        peer *const target = each.target();
+        if (target != nullptr && each.current_state() == connection::state::connected &&
+            !target->take_use() && !target->has_outstanding() && each.lifecycle().request_close()) {
+            return true;
+        }
+    }
+    return false;
 }
 
 } // namespace diomp::transport::tcp

@@ -46,6 +46,16 @@ public:
     status watch(int descriptor, void *tag);
     /// Stops polling a connection that is no longer used.
     void unwatch(connection &old_connection);
+    /// Sockets in use.
+    [[nodiscard]] int num_sockets() const { return num_alive_.load(std::memory_order_acquire); }
+    /// Adds a redundant connection, in the place of one that has been closed if there is one. One
+    /// thread at a time. False: there is no space.
+    bool add_redundant(unique_fd socket);
+    /// Calls request_close() of one connection that has not been used since the last search and
+    /// waits for nothing. False: there is none. One thread at a time.
+    bool close_idle_one();
+    /// The socket of a watched connection has been closed, which ends its polling.
+    void note_socket_closed() { num_alive_.fetch_sub(1, std::memory_order_release); }
     /// Requests write events where data is queued. False: progress is possible now.
     bool arm();
     /// Calls `handle` with each connection or tag that is ready; returns whether a call returned
@@ -66,9 +76,9 @@ private:
 
     unique_fd epoll_;
     lazy_array<std::unique_ptr<connection>> connections_; ///< first num_connections_
-    lazy_array<std::atomic<bool>> is_watched_for_write_;
     std::atomic<std::size_t> num_connections_{0};
-    std::atomic<int> num_alive_{0}; ///< watched connections
+    std::atomic<int> num_alive_{0};  ///< watched connections
+    std::size_t next_candidate_ = 0; ///< of close_idle_one()
     std::atomic<int> num_busy_{0};
 };
 

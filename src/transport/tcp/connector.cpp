@@ -63,6 +63,11 @@ void connector::note_failure(world_rank target, const std::string &why) {
     }
 }
 
+void connector::note_connected(world_rank target) {
+    attempts_[target.index()] = {};
+    failures_.erase(target);
+}
+
 status connector::retry(const peer &target, const attempt_result &failed) {
     attempts &tried = attempts_[target.rank().index()];
     if (failed.how == secure::opening_connections::outcome::closed &&

@@ -39,6 +39,9 @@ public:
     /// Continues after an attempt that has failed; an error if no address is left.
     [[nodiscard]] status retry(const peer &target, const attempt_result &failed);
     void cancel(world_rank target) { opening_->remove(tag_of(target)); }
+    /// The rank is connected: a later connect() starts from its first address.
+    void note_connected(world_rank target);
+    [[nodiscard]] std::size_t num_attempts() const { return opening_->size(); }
 
 private:
     struct attempts {

@@ -53,6 +53,10 @@ bool frame_dispatcher::handle_frame(connection &conn, const frame &head,
                                     std::span<const std::byte> front, const std::byte *body) {
     peer &from = *conn.target();
     from.note_activity();
+    from.note_use();
+    if (conn.current_state() == connection::state::accepted) [[unlikely]] {
+        static_cast<void>(conn.lifecycle().confirm()); // whatever it is, the peer uses this socket
+    }
     switch (head.what) {
     case kind::put:
         return true;
@@ -94,11 +98,23 @@ bool frame_dispatcher::handle_reply(connection &conn, peer &from, const frame &h
         from.end_flush(head.number);
         return true;
     case kind::conn_ack:
-        if (from.rank() < own_rank_ && !conn.confirm()) {
+        if (from.rank() < own_rank_ && !conn.lifecycle().confirm()) {
             return false;
         }
         acceptor_.note_connected(from);
+        conn.send({.what = kind::conn_confirm}, nullptr, 0, nullptr);
         return true;
+    case kind::conn_confirm:
+        return true;
+    case kind::close_request:
+        from.return_credit(head.number);
+        return conn.lifecycle().reply_to_close(
+            own_rank_ < from.rank(), acceptor_.can_reconnect() && !from.has_outstanding());
+    case kind::close_ack:
+        from.return_credit(head.number);
+        return conn.lifecycle().end_close();
+    case kind::close_nack:
+        return conn.lifecycle().resume();
     default:
         return false;
     }

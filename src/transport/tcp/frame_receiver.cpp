@@ -57,7 +57,7 @@ bool frame_receiver::read_some(frame_handler &handler) {
                             {buffer_.get() + end_, after}, num_read < max_read_at_once);
         if (got <= 0) {
             if (got == 0 || !is_transient(errno)) {
-                conn_.disconnect(describe_end(got, errno));
+                conn_.end_of_stream(describe_end(got, errno));
             }
             break;
         }
@@ -135,6 +135,15 @@ bool frame_receiver::end_frame(frame_handler &handler) {
     frame const head = *current_;
     current_.reset();
     return handler.handle_frame(conn_, head, {front_.data(), head.head}, body_);
+}
+
+void frame_receiver::discard() {
+    begin_ = end_ = 0;
+    current_.reset();
+    body_ = nullptr;
+    num_body_ = 0;
+    buffer_.reset();
+    scratch_ = {};
 }
 
 void frame_receiver::revoke_body_buffer(const std::byte *buffer) {

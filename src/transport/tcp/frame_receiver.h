@@ -42,6 +42,11 @@ public:
     bool receive(frame_handler &handler);
     /// A body that is being received into `buffer` goes to scratch memory from now on.
     void revoke_body_buffer(const std::byte *buffer);
+    /// For the connection: no thread receives while this is held.
+    [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+    /// Under lock(): forgets an incomplete frame of a socket that is no longer used, and frees the
+    /// memory for frames.
+    void discard();
     /// For handlers: memory for bodies without a buffer of their own; valid until handle_frame()
     /// has returned.
     [[nodiscard]] std::byte *scratch(std::size_t nbytes) {

@@ -9,6 +9,9 @@
 #include "transport/tcp/connector.h"
 #include "transport/tcp/frame_dispatcher.h"
 
+#include <algorithm>
+#include <sys/resource.h>
+
 namespace diomp::transport::tcp {
 namespace {
 
@@ -24,11 +27,27 @@ constexpr std::uint32_t coalescing_interval = 64;
 constexpr auto poll_interval = std::chrono::microseconds(100);
 constexpr std::uint32_t clock_interval = 8;
 
+void log_refused(const peer &known) {
+    log(log_level::warn, "tcp: connection of {} refused: it has connected too often", known.name());
+}
+
 /// Null for a connection without encryption.
 std::unique_ptr<sealed_stream> make_stream(secure::session_keys &&proven) {
     return proven.mode == secure::protection::sealed
                ? std::make_unique<sealed_stream>(std::move(proven))
                : nullptr;
+}
+
+/// Number of sockets to peers. Three of four descriptors that the process may have: files of the
+/// program and other parts of the runtime need some.
+int limit_of(const conduit_options &options) {
+    if (options.tcp.max_connections > 0) {
+        return options.tcp.max_connections;
+    }
+    constexpr rlim_t max_limit = 1U << 30U;
+    rlimit files{max_limit, max_limit};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    return static_cast<int>(std::min(files.rlim_cur, max_limit) / 4 * 3);
 }
 
 } // namespace
@@ -37,7 +56,7 @@ struct iface::setup {
     setup(launch::launcher &launcher, const arena &arena, const conduit_options &options,
           const tuning &chosen, arrivals &arrived)
         : how(chosen), own_credentials(launcher.info(), options.encrypts),
-          accepting(options.num_network_peers),
+          accepting(options.num_network_peers, limit_of(options) < options.num_network_peers),
           dispatcher(launcher.info().rank, arena, arrived, accepting),
           opening(launcher, how, own_credentials) {}
 
@@ -52,8 +71,9 @@ iface::iface(launch::launcher &launcher, const arena &arena, const conduit_optio
              const tuning &how, arrivals &arrived, peer_failure_handler on_peer_failure)
     : launcher_(launcher), on_peer_failure_(std::move(on_peer_failure)),
       setup_(std::make_unique<setup>(launcher, arena, options, how, arrived)),
-      peers_(static_cast<std::size_t>(launcher.info().size)), connections_(2 * peers_.num_ranks()) {
-}
+      peers_(static_cast<std::size_t>(launcher.info().size)),
+      max_sockets_(static_cast<std::size_t>(limit_of(options))),
+      connections_(2 * peers_.num_ranks()) {}
 
 iface::~iface() = default;
 
@@ -109,27 +129,79 @@ peer &iface::peer_of(world_rank rank) {
 }
 
 connection *iface::find_or_connect(peer &to) {
-    if (connection *const open = to.active_connection(); open != nullptr) [[likely]] {
+    to.note_use();
+    auto const usable = [&] {
+        connection *const found = to.active_connection();
+        return found != nullptr && found->current_state() != connection::state::dormant ? found
+                                                                                        : nullptr;
+    };
+    if (connection *const open = usable(); open != nullptr) [[likely]] {
         return open;
     }
     status opened;
     {
         std::lock_guard const guard(connections_mutex_);
-        if (connection *const open = to.active_connection(); open != nullptr || to.is_failed()) {
-            return open;
+        if (connection *const open = usable(); open != nullptr || to.is_failed()) {
+            return to.active_connection();
         }
-        opened = connections_.has_capacity()
-                     ? setup_->opening.connect(to)
-                     : error(OMPX_ERR_PEER, "too many connections by other ranks");
+        opened = open_connection(to);
         if (opened.ok()) {
-            connection &added =
-                connections_.add(std::make_unique<connection>(to, connections_.num_busy()));
-            to.set_connection(added);
-            return &added;
+            return to.active_connection();
         }
     }
     on_peer_failure_(to, opened.failure().message());
     return nullptr;
+}
+
+status iface::open_connection(peer &to) {
+    connection *const dormant = to.active_connection();
+    if (dormant == nullptr && !connections_.has_capacity()) {
+        return error(OMPX_ERR_PEER, "too many connections by other ranks");
+    }
+    make_space();
+    if (dormant == nullptr) {
+        DIOMP_TRY(setup_->opening.connect(to));
+        to.set_connection(
+            connections_.add(std::make_unique<connection>(to, connections_.num_busy())));
+    } else if (dormant->lifecycle().reopen()) {
+        if (status started = setup_->opening.connect(to); !started) {
+            dormant->disconnect(started.failure().message());
+            static_cast<void>(dormant->lifecycle().mark_closed());
+            return started;
+        }
+    }
+    return {};
+}
+
+void iface::make_space() {
+    constexpr int max_at_once = 4; // where connections could not be closed before
+    for (int i = 0; i < max_at_once; ++i) {
+        auto const used = static_cast<std::size_t>(connections_.num_sockets()) +
+                          setup_->opening.num_attempts() - static_cast<std::size_t>(i);
+        if (used < max_sockets_ || !connections_.close_idle_one()) {
+            return;
+        }
+    }
+}
+
+/// Closes the socket of a connection that both sides have given up, and opens a new one if data
+/// waits.
+void iface::release(connection &which) {
+    peer &target = *which.target();
+    status opened;
+    {
+        std::lock_guard const guard(connections_mutex_);
+        if (which.lifecycle().release()) {
+            log(log_level::debug, "tcp: the idle connection to {} is closed", target.name());
+            connections_.note_socket_closed();
+        }
+        if (which.lifecycle().needs_release() && !target.is_failed()) {
+            opened = open_connection(target);
+        }
+    }
+    if (!opened) {
+        on_peer_failure_(target, opened.failure().message());
+    }
 }
 
 // Under the lock that adopt_connection is called with, so that no connection replaces the one that
@@ -146,10 +218,12 @@ status iface::finish_opening(secure::attempt_result ended, peer &target) {
     connection &which = *target.active_connection();
     if (ended.how == secure::attempt_outcome::proven) {
         setup_->how.adapt(ended.socket.get());
-        if (which.open(std::move(ended.socket), make_stream(std::move(*ended.proven)))) {
+        setup_->opening.note_connected(target.rank());
+        if (which.lifecycle().open(std::move(ended.socket),
+                                   make_stream(std::move(*ended.proven)))) {
             connections_.watch(which);
             if (launcher_.info().rank < target.rank()) {
-                static_cast<void>(which.confirm());
+                static_cast<void>(which.lifecycle().confirm());
             }
         }
         return {};
@@ -157,7 +231,7 @@ status iface::finish_opening(secure::attempt_result ended, peer &target) {
     status next = setup_->opening.retry(target, ended);
     if (!next) {
         which.disconnect(next.failure().message());
-        static_cast<void>(which.mark_closed());
+        static_cast<void>(which.lifecycle().mark_closed());
     }
     return next;
 }
@@ -166,10 +240,7 @@ bool iface::progress_openings() {
     std::vector<std::pair<peer *, std::string>> lost;
     bool moved = false;
     {
-        std::unique_lock const guard(connections_mutex_, std::try_to_lock);
-        if (!guard.owns_lock()) {
-            return false;
-        }
+        std::lock_guard const guard(connections_mutex_); // as in acceptor::advance()
         for (secure::attempt_result &each : setup_->opening.advance()) {
             peer &target = *peers_.find(world_rank(static_cast<int>(each.tag)));
             moved = true;
@@ -186,10 +257,13 @@ bool iface::progress_openings() {
 
 /// Reports the peer of a connection that has broken as failed, once.
 void iface::close_if_broken(connection &which) {
-    if (!which.mark_closed()) {
-        return;
+    {
+        std::lock_guard const guard(connections_mutex_);
+        if (!which.lifecycle().mark_closed()) {
+            return;
+        }
+        connections_.unwatch(which);
     }
-    connections_.unwatch(which);
     peer *const target = which.target();
     if (target != nullptr && !is_shutting_down_.load(std::memory_order_relaxed)) {
         on_peer_failure_(*target, which.failure_reason());
@@ -219,40 +293,56 @@ void iface::accept_peer(secure::proven_connection from) {
 }
 
 bool iface::adopt_connection(secure::proven_connection from, peer &known) {
-    if (!connections_.has_capacity()) {
-        log(log_level::warn, "tcp: connection of {} refused: it has connected too often",
-            known.name());
-        return false;
-    }
     if (known.is_failed()) {
         log(log_level::info, "tcp: connection of {} refused: it has failed", known.name());
         return false;
     }
-    connection *const ours = known.active_connection();
-    if (ours != nullptr && launcher_.info().rank < known.rank()) {
+    using state = connection::state;
+    connection *ours = known.active_connection();
+    state const before = ours == nullptr ? state::closed : ours->current_state();
+    bool const was_closed = before == state::yielded || before == state::ended ||
+                            before == state::dormant || before == state::accepted ||
+                            ours == nullptr;
+    if (!was_closed && launcher_.info().rank < known.rank()) {
         // This rank's own connection is used; the peer closes the redundant one when it arrives.
-        connections_.watch(connections_.add(
-            std::make_unique<connection>(std::move(from.socket), connections_.num_busy())));
+        if (!connections_.add_redundant(std::move(from.socket))) {
+            log_refused(known);
+        }
         return false;
     }
-    auto made =
-        std::make_unique<connection>(std::move(from.socket), known,
-                                     make_stream(std::move(from.proven)), connections_.num_busy());
-    if (ours != nullptr) {
-        bool const was_opening = ours->current_state() == connection::state::opening;
-        if (!ours->supersede_by(*made)) {
+    bool const is_first = ours == nullptr;
+    if (!is_first && is_closed_by_peer(from.socket.get())) {
+        // Both had opened a connection; the peer has used this rank's, and that was closed before
+        // this thread has come to look at the other one.
+        log(log_level::debug, "tcp: an outdated connection of {}", known.name());
+        return false;
+    }
+    make_space();
+    if (is_first) {
+        if (!connections_.has_capacity()) {
+            log_refused(known);
             return false;
         }
-        if (was_opening) {
+        ours = &connections_.add(std::make_unique<connection>(std::move(from.socket), known,
+                                                              make_stream(std::move(from.proven)),
+                                                              connections_.num_busy()));
+    } else {
+        if (!ours->lifecycle().adopt(std::move(from.socket), make_stream(std::move(from.proven)))) {
+            return false;
+        }
+        if (before == state::opening) {
             setup_->opening.cancel(known.rank());
-        } else {
-            connections_.unwatch(*ours);
+        } else if (before != state::dormant) {
+            connections_.note_socket_closed();
         }
     }
-    connection &added = connections_.add(std::move(made));
-    connections_.watch(added);
-    known.set_connection(added);
-    added.send({.what = kind::conn_ack}, nullptr, 0, nullptr);
+    connections_.watch(*ours);
+    known.set_connection(*ours);
+    known.note_use();
+    setup_->opening.note_connected(known.rank());
+    if (is_first) {
+        ours->send({.what = kind::conn_ack}, nullptr, 0, nullptr);
+    }
     return true;
 }
 
@@ -281,6 +371,9 @@ bool iface::transmit_all(bool also_coalesced) {
         }
         if (each->current_state() == connection::state::broken) [[unlikely]] {
             close_if_broken(*each);
+        } else if (each->lifecycle().needs_release()) [[unlikely]] {
+            release(*each);
+            moved = true;
         }
     }
     return moved;

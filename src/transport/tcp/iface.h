@@ -89,6 +89,12 @@ private:
     [[nodiscard]] bool adopt_connection(secure::proven_connection from, peer &known);
     bool progress_openings();
     [[nodiscard]] status finish_opening(secure::attempt_result ended, peer &target);
+    /// Under connections_mutex_: starts to open the connection of a peer that has none, or a
+    /// dormant one. An error if the peer cannot be reached.
+    [[nodiscard]] status open_connection(peer &to);
+    /// Under connections_mutex_: another socket will be needed.
+    void make_space();
+    void release(connection &which);
     bool poll_descriptors();
     [[nodiscard]] bool poll_descriptors_is_due(std::uint32_t num_advances);
     bool transmit_all(bool also_coalesced = false);
@@ -100,6 +106,7 @@ private:
     std::atomic<bool> is_shutting_down_{false};
 
     peer_table<peer> peers_;
+    std::size_t const max_sockets_;
     std::mutex connections_mutex_; ///< held to add, open or close a connection
     connection_table connections_;
     std::atomic<std::uint32_t> num_advances_{0};

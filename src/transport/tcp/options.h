@@ -10,6 +10,7 @@ struct options {
     std::string interfaces;            ///< separated by commas; empty: all
     std::size_t send_buffer_bytes = 0; ///< 0: default
     std::string congestion = "auto";   ///< or an algorithm of the system
+    int max_connections = 0;           ///< sockets to peers; 0: by the limit of descriptors
 };
 
 } // namespace diomp::transport::tcp

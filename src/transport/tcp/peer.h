@@ -66,9 +66,20 @@ public:
     /// A flush of the first `number` puts was sent along with the last one.
     void note_flush_requested(std::uint64_t number);
 
+    /// The connection is in use.
+    void note_use() {
+        if (!connection_use_.is_used.load(std::memory_order_relaxed)) {
+            connection_use_.is_used.store(true, std::memory_order_relaxed);
+        }
+    }
+    /// True if there was a note_use() since the last call.
+    [[nodiscard]] bool take_use() {
+        return connection_use_.is_used.exchange(false, std::memory_order_relaxed);
+    }
+
     /// The peer is connected and will not use the listening port again. False: it was connected
     /// before.
-    [[nodiscard]] bool note_connected() { return !has_connected_.exchange(true); }
+    [[nodiscard]] bool note_connected() { return !connection_use_.has_connected.exchange(true); }
 
     get_id begin_get(void *destination, std::size_t nbytes, completion &done);
     /// Destination of a get, valid until end_get() or fail(); nullptr if the get has failed.
@@ -95,7 +106,10 @@ private:
 
     std::atomic<connection *> connection_{nullptr};
     thread_coalescers coalescers_;
-    std::atomic<bool> has_connected_{false};
+    struct {
+        std::atomic<bool> has_connected{false};
+        std::atomic<bool> is_used{false};
+    } connection_use_;
     std::atomic<std::uint32_t> last_round_{0};
     std::atomic<int> num_in_round_{0};
     std::atomic<std::uint64_t> num_puts_{0};

@@ -92,12 +92,6 @@ void send_queue::move_to(send_items &to, std::vector<std::byte> &next_buffer) {
     to.append(items_);
 }
 
-void send_queue::move_to(send_queue &to) {
-    end_coalescing({});
-    to.end_coalescing({});
-    to.items_.append(items_);
-}
-
 void send_queue::discard() {
     items_.discard();
     coalesced_.clear();

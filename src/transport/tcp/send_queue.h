@@ -76,9 +76,8 @@ public:
     /// Moves all data to the end of `to`. Later frames are coalesced in `next_buffer`, which is
     /// empty and keeps its memory if it is not needed.
     void move_to(send_items &to, std::vector<std::byte> &next_buffer);
-    /// Moves all data to the end of another queue.
-    void move_to(send_queue &to);
     void discard();
+    [[nodiscard]] bool empty() const { return items_.empty() && coalesced_.empty(); }
 
     /// True if enough data waits to be sent at once, after a copy of `nbytes`.
     [[nodiscard]] bool should_transmit(std::size_t nbytes) const {
@@ -91,7 +90,7 @@ public:
     /// Makes changes visible to has_data() and visible_bytes(); returns has_data(). Data that may
     /// not be written yet does not count.
     bool publish(bool may_write) {
-        bool const has_any = may_write && (!items_.empty() || !coalesced_.empty());
+        bool const has_any = may_write && !empty();
         visible_bytes_.store(copied_bytes(), std::memory_order_relaxed);
         has_data_.store(has_any, std::memory_order_release);
         return has_any;

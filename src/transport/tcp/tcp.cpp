@@ -248,14 +248,20 @@ void tcp_network::note_handled(const message &each) {
 
 std::string tcp_network::describe_path(world_rank rank) const {
     peer const *const known = iface_->find_peer(rank);
-    connection const *const conn = known != nullptr ? known->active_connection() : nullptr;
-    return conn != nullptr ? fmt::format("tcp ({})", tcp::describe_path(*conn)) : "tcp";
+    connection *const conn = known != nullptr ? known->active_connection() : nullptr;
+    return conn != nullptr ? fmt::format("tcp ({})", conn->describe_path()) : "tcp";
 }
 
 status tcp_network::drain() {
     completion arrived;
     for (auto const &each : iface_->all_peers()) {
-        if (each->active_connection() != nullptr) {
+        connection const *const conn = each->active_connection();
+        // Both sides have received everything before a connection is closed.
+        bool const is_drained = conn != nullptr &&
+                                (conn->current_state() == connection::state::ended ||
+                                 conn->current_state() == connection::state::dormant) &&
+                                !conn->has_queued_data() && !each->has_outstanding();
+        if (conn != nullptr && !is_drained) {
             // Counted as an empty put: the flush is then acknowledged after all messages, too.
             each->num_puts().fetch_add(1);
         }
