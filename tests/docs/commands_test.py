@@ -6,7 +6,7 @@
 
 This build is installed to a folder that stands for /opt/diomp. Every line of commands is in COMMANDS, in the order of the
 page: with what it needs and must print, or with the reason why it is not run here. The batch scripts of docs/launch.md
-are run by hosts.batch.*, the programs in the pages by docs_examples.*.
+and docs/slurm.md are run by hosts.batch.*, the programs in the pages by docs_examples.*.
 """
 import os
 import re

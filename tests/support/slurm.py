@@ -31,10 +31,9 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerType=sched/builtin
 ReturnToService=2
 SlurmdParameters=config_overrides
-NodeName={all} CPUs={cores} State=UNKNOWN
+{nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 # Without this, slurmd looks for a mounted cgroup file system, which the hosts have not.
@@ -64,8 +63,24 @@ def on(host, command):
         raise RuntimeError(f"{command} on {host}: {output}")
 
 
-def start(cores):
-    """The path of the configuration, for the variable SLURM_CONF; `cores` on each host as far as Slurm knows."""
+def describe_nodes(directory, cores, features, gpus):
+    """The configuration's lines on the hosts: `gpus` files stand for GPUs, since Slurm looks whether they exist."""
+    # Only that scheduler starts heterogeneous jobs.
+    lines = ["SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1"] if features else ["SchedulerType=sched/builtin"]
+    lines += ["GresTypes=gpu"] if gpus else []
+    for number, host in enumerate(hosts.HOSTS):
+        feature = f" Feature={features[number]}" if features else ""
+        lines.append(f"NodeName={host} CPUs={cores} State=UNKNOWN{feature}{f' Gres=gpu:{gpus}' if gpus else ''}")
+    if gpus:
+        for number in range(gpus):
+            write(directory, f"gpu{number}", "")
+        write(directory, "gres.conf", f"Name=gpu File={directory}/gpu[0-{gpus - 1}]\n")
+    return "\n".join(lines)
+
+
+def start(cores, features=(), gpus=0):
+    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs as far as Slurm knows,
+    and one of the features, in the order of the hosts."""
     directory = tempfile.mkdtemp(dir=os.getcwd(), prefix="slurm-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     os.chmod(directory, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
@@ -73,7 +88,7 @@ def start(cores):
     write(directory, "cgroup.conf", CGROUP)
     user = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
     configuration = write(directory, "slurm.conf", CONFIGURATION.format(
-        first=hosts.HOSTS[0], all=",".join(hosts.HOSTS), cores=cores, user=user))
+        first=hosts.HOSTS[0], user=user, nodes=describe_nodes(directory, cores, features, gpus)))
     for host in hosts.HOSTS:
         on(host, MUNGED.format(directory=directory))
     log = f"{directory}/$(hostname)"
