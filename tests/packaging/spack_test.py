@@ -15,7 +15,7 @@ import unittest
 SOURCE = os.environ["DIOMP_TEST_SOURCE"]
 REPOSITORY = os.path.join(SOURCE, "contrib", "spack")
 RECIPE = os.path.join(REPOSITORY, "packages", "diomp", "package.py")
-VARIANTS = {"llvm", "ucx", "gasnet", "gpi2", "pmix", "cuda", "rocm", "python", "fortran"}
+VARIANTS = {"llvm", "llvm_source", "ucx", "gasnet", "gpi2", "pmix", "cuda", "rocm", "python", "fortran"}
 LIMIT_S = 300
 
 

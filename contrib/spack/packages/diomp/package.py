@@ -32,6 +32,15 @@ class Diomp(CMakePackage, CudaPackage, ROCmPackage):
         multi=False,
         description="LLVM version that libomptarget and the plugin for pragmas are built for",
     )
+    variant(
+        "llvm_source",
+        default="release",
+        values=("release", "given"),
+        multi=False,
+        when="llvm=19",
+        description="Source of libomptarget: LLVM's release, or a folder that "
+        "scripts/fetch-llvm.sh has made (DIOMP_LLVM_SOURCE, or its default)",
+    )
     variant("ucx", default=True, description="Ranks on several nodes over UCX")
     variant("gasnet", default=False, description="The conduit over GASNet-EX")
     variant("gpi2", default=False, description="The conduit over GPI-2")
@@ -82,7 +91,7 @@ class Diomp(CMakePackage, CudaPackage, ROCmPackage):
         url="https://github.com/llvm/llvm-project/archive/llvmorg-19.1.7.tar.gz",
         sha256="59abea1c22e64933fad4de1671a61cdb934098793c7a31b333ff58dc41bff36c",
         placement="llvm-source",
-        when="llvm=19",
+        when="llvm=19 llvm_source=release",
     )
 
     generator("ninja")
@@ -95,17 +104,16 @@ class Diomp(CMakePackage, CudaPackage, ROCmPackage):
 
     @property
     def llvm_source(self):
-        """The source that scripts/fetch-llvm.sh has fetched, if its variable says where, or the resource."""
-        return os.environ.get(
-            "DIOMP_LLVM_SOURCE", join_path(self.stage.source_path, "llvm-source")
-        )
+        """The folder of LLVM's source; empty: where scripts/fetch-llvm.sh puts it."""
+        if self.spec.satisfies("llvm_source=given"):
+            return os.environ.get("DIOMP_LLVM_SOURCE", "")
+        return join_path(self.stage.source_path, "llvm-source")
 
     @run_before("cmake")
     def mark_llvm_source(self):
         # scripts/fetch-llvm.sh marks a folder that is complete in the same way.
-        mark = join_path(self.llvm_source, "version")
-        if self.llvm_version and os.path.isdir(self.llvm_source) and not os.path.exists(mark):
-            with open(mark, "w") as file:
+        if self.spec.satisfies("llvm_source=release"):
+            with open(join_path(self.llvm_source, "version"), "w") as file:
                 file.write("19.1.7\n")
 
     def cmake_args(self):
