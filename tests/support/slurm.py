@@ -38,6 +38,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 # Without this, slurmd looks for a mounted cgroup file system, which the hosts have not.
 CGROUP = "CgroupPlugin=cgroup/v1\n"
+STAND_INS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 MUNGED = ("mkdir -p -m 755 /dev/shm/munge && cp {directory}/key /dev/shm/munge/key && chmod 400 /dev/shm/munge/key && "
           "munged --force --key-file=/dev/shm/munge/key --socket=/dev/shm/munge/socket --seed-file=/dev/shm/munge/seed "
           "--log-file=/dev/shm/munge/log --pid-file=/dev/shm/munge/pid")
@@ -64,7 +65,7 @@ def on(host, command):
 
 
 def describe_nodes(directory, cores, features, gpus):
-    """The configuration's lines on the hosts: `gpus` files stand for GPUs, since Slurm looks whether they exist."""
+    """The configuration's lines on the hosts. Devices that every system has stand for the GPUs: Slurm checks their files."""
     # Only that scheduler starts heterogeneous jobs.
     lines = ["SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1"] if features else ["SchedulerType=sched/builtin"]
     lines += ["GresTypes=gpu"] if gpus else []
@@ -72,15 +73,13 @@ def describe_nodes(directory, cores, features, gpus):
         feature = f" Feature={features[number]}" if features else ""
         lines.append(f"NodeName={host} CPUs={cores} State=UNKNOWN{feature}{f' Gres=gpu:{gpus}' if gpus else ''}")
     if gpus:
-        for number in range(gpus):
-            write(directory, f"gpu{number}", "")
-        write(directory, "gres.conf", f"Name=gpu File={directory}/gpu[0-{gpus - 1}]\n")
+        write(directory, "gres.conf", "".join(f"Name=gpu File={device}\n" for device in STAND_INS[:gpus]))
     return "\n".join(lines)
 
 
 def start(cores, features=(), gpus=0):
-    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs as far as Slurm knows,
-    and one of the features, in the order of the hosts."""
+    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs (at most 4) as far as Slurm
+    knows, and one of the features, in the order of the hosts."""
     directory = tempfile.mkdtemp(dir=os.getcwd(), prefix="slurm-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     os.chmod(directory, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
