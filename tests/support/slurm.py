@@ -67,8 +67,11 @@ def on(host, command):
 def describe_nodes(directory, cores, features, gpus):
     """The configuration's lines on the hosts. Devices that every system has stand for the GPUs: Slurm checks their files."""
     # Only that scheduler starts heterogeneous jobs.
-    lines = ["SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1"] if features else ["SchedulerType=sched/builtin"]
-    lines += ["GresTypes=gpu"] if gpus else []
+    lines = ["SchedulerType=sched/builtin"]
+    if features:
+        lines = ["SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1"]
+    if gpus:
+        lines.append("GresTypes=gpu")
     for number, host in enumerate(hosts.HOSTS):
         feature = f" Feature={features[number]}" if features else ""
         lines.append(f"NodeName={host} CPUs={cores} State=UNKNOWN{feature}{f' Gres=gpu:{gpus}' if gpus else ''}")
@@ -78,8 +81,8 @@ def describe_nodes(directory, cores, features, gpus):
 
 
 def start(cores, features=(), gpus=0):
-    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs (at most 4) as far as Slurm
-    knows, and one of the features, in the order of the hosts."""
+    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs (at most 4) as far as
+    Slurm knows, and one of the features, in the order of the hosts."""
     directory = tempfile.mkdtemp(dir=os.getcwd(), prefix="slurm-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     os.chmod(directory, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
