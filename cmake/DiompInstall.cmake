@@ -6,11 +6,15 @@ install(TARGETS diomp EXPORT DiOMPTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LI
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 
-# The tools find the library beside themselves, wherever the prefix stands.
+# The tools find the library beside themselves, wherever the prefix stands, and in the build tree, whose folder is lib. They
+# are linked with that run path: CMake would otherwise make room for another one by empty elements, which stand for the
+# working directory.
 file(RELATIVE_PATH bin_to_lib "/p/${CMAKE_INSTALL_BINDIR}" "/p/${CMAKE_INSTALL_LIBDIR}")
+set(run_path "$ORIGIN/${bin_to_lib}" "$ORIGIN/../lib")
+list(REMOVE_DUPLICATES run_path)
 foreach(tool diomp-run diomp-info diomp-bench diomp-deviced)
   if(TARGET ${tool})
-    set_target_properties(${tool} PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+    set_target_properties(${tool} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${run_path}")
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()

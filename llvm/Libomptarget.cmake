@@ -32,6 +32,17 @@ function(diomp_llvm_overlay source overlay)
   file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}/plugin/diomp" "${overlay}/offload/plugins-nextgen/diomp" SYMBOLIC)
 endfunction()
 
+# diomp_llvm_run_path(VERSION PREFIX VARIABLE): $ORIGIN, and LLVM's folder where the loader does not look by itself (a version
+# of scripts/llvm-toolchain.sh). Separated by |, as LIST_SEPARATOR says.
+function(diomp_llvm_run_path version prefix variable)
+  set(run_path "$ORIGIN")
+  execute_process(COMMAND /sbin/ldconfig -p OUTPUT_VARIABLE known ERROR_QUIET)
+  if(NOT DIOMP_STATIC_LLVM AND NOT known MATCHES "libLLVM[^ ]*${version}[^ ]* ")
+    string(APPEND run_path "|${prefix}/lib")
+  endif()
+  set(${variable} "${run_path}" PARENT_SCOPE)
+endfunction()
+
 # diomp_build_libomptarget(VERSION): targets libomptarget_build_VERSION and diomp_omptarget_VERSION; for the first version
 # also libomptarget_build and diomp_omptarget.
 function(diomp_build_libomptarget version)
@@ -45,6 +56,7 @@ function(diomp_build_libomptarget version)
   include("${CMAKE_CURRENT_SOURCE_DIR}/versions/${version}/version.cmake")
   set(build "${CMAKE_CURRENT_BINARY_DIR}/llvm-${version}")
   diomp_llvm_overlay("${source}" "${build}/source")
+  diomp_llvm_run_path(${version} "${prefix}" run_path)
   set(llvm_dir "${prefix}/lib/cmake/llvm")
   if(DIOMP_STATIC_LLVM)
     set(llvm_dir "${CMAKE_CURRENT_SOURCE_DIR}/static")
@@ -73,6 +85,7 @@ function(diomp_build_libomptarget version)
       -DCMAKE_C_COMPILER=${prefix}/bin/clang -DCMAKE_CXX_COMPILER=${prefix}/bin/clang++ -DCMAKE_BUILD_TYPE=Release
       -DLLVM_DIR=${llvm_dir} -DDIOMP_LLVM_CMAKE_DIR=${prefix}/lib/cmake/llvm -DDIOMP_STATIC_LLVM=${DIOMP_STATIC_LLVM}
       -DLIBOMPTARGET_ENABLE_DEBUG=${DIOMP_OMPTARGET_DEBUG} "-DCMAKE_SKIP_RPATH=${CMAKE_SKIP_INSTALL_RPATH}"
+      "-DDIOMP_RUN_PATH=${run_path}"
       -DCMAKE_PROJECT_INCLUDE=${CMAKE_CURRENT_SOURCE_DIR}/overlay.cmake ${DIOMP_LLVM_ARGUMENTS}
       "-DLIBOMPTARGET_PLUGINS_TO_BUILD=${DIOMP_LLVM_PLUGINS}|diomp"
       -DDIOMP_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DDIOMP_LLVM_VERSION=${version}

@@ -20,3 +20,11 @@ function(diomp_precompile_headers)
   endforeach()
 endfunction()
 cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL diomp_precompile_headers)
+
+# What is built is installed as it is: nothing of the build's folders may be in its run path, and no empty element, which
+# stands for the working directory.
+function(diomp_set_run_path)
+  set_target_properties(omptarget PROPERTIES BUILD_WITH_INSTALL_RPATH ON BUILD_RPATH "" INSTALL_RPATH "${DIOMP_RUN_PATH}"
+    INSTALL_RPATH_USE_LINK_PATH OFF)
+endfunction()
+cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL diomp_set_run_path)

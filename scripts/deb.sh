@@ -45,7 +45,7 @@ if command -v ccache >/dev/null; then
     CCACHE_DIR=$(ccache --get-config cache_dir) CCACHE_MAXSIZE=$(ccache --get-config max_size)
     export CCACHE_DIR CCACHE_MAXSIZE CCACHE_BASEDIR=$copy CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
-export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} parallel=${JOBS:-$(nproc)}"
+export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JOBS:-$(nproc)}"
 isolated=()
 ! unshare --net true 2>/dev/null || isolated=(unshare --net)
 began=$EPOCHSECONDS

@@ -2,11 +2,12 @@
 # Sourced by scripts that need a Debian as it is after its installation: a folder made by debootstrap, with this machine's way
 # to the package archive. Both functions need root.
 
-# debian_archive: the address of the archive that this machine's packages come from.
+# debian_archive: the address of the archive that this machine's packages come from, without a slash at its end: some servers
+# refuse two in the middle of a path.
 debian_archive() {
     # shellcheck disable=SC2016 # apt's variable
     apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-        "Codename: $(. /etc/os-release && echo "$VERSION_CODENAME")" | head -n 1
+        "Codename: $(. /etc/os-release && echo "$VERSION_CODENAME")" | sed -n '1s|/*$||p'
 }
 
 # new_debian ROOT SUITE PACKAGES: makes it in the empty folder ROOT, with PACKAGES (separated by commas) added to the least

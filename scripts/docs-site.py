@@ -24,8 +24,8 @@ BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
     "Interface": ("api", "cpp", "fortran", "python", "channels", "shmem", "device-calls", "pragmas", "settings", "abi"),
-    "Running": ("launch", "mpi", "remote", "security", "gpu", "dpu", "scaling", "simulation", "figures", "benchmarks"),
-    "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "llvm", "testing"),
+    "Running": ("launch", "slurm", "mpi", "remote", "security", "gpu", "dpu", "scaling", "simulation", "figures", "benchmarks"),
+    "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "llvm", "testing", "e4s"),
 }
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 

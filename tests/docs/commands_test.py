@@ -6,7 +6,7 @@
 
 This build is installed to a folder that stands for /opt/diomp. Every line of commands is in COMMANDS, in the order of the
 page: with what it needs and must print, or with the reason why it is not run here. The batch scripts of docs/launch.md
-are run by hosts.batch.*, the programs in the pages by docs_examples.*.
+and docs/slurm.md are run by hosts.batch.*, the programs in the pages by docs_examples.*.
 """
 import os
 import re
@@ -41,6 +41,8 @@ OTHER_LAUNCHER = elsewhere("launch_under_*: needs that launcher, started as its 
 BUILDS = elsewhere("builds the tree again; this test installs what has been built")
 SYSTEM = elsewhere("changes the system; scripts/fresh-machine.sh runs it in a new Debian")
 PACKAGES = elsewhere("changes the system; packages.bookworm does it in a new Debian")
+SPACK = elsewhere("packages.spack asks Spack about the recipe where there is one; a build takes as long as all of DiOMP's")
+CONTAINER = elsewhere("packages.container builds the image by buildah and runs the example in it")
 MODULES = elsewhere("the test modulefile loads it, under Lmod or Environment Modules")
 STEP = elsewhere("lines of a batch script, which hosts.batch.* runs")
 EIGHT = r"sum of halos 12"
@@ -60,6 +62,12 @@ COMMANDS = {
         "cmake --install build/release": BUILDS,
         "make deb": PACKAGES,
         "apt-get install ./build/deb/*.deb": PACKAGES,
+        "spack repo add contrib/spack": SPACK,
+        "spack dev-build --source-path . diomp@main": SPACK,
+        "spack load diomp": SPACK,
+        "spack test run diomp": SPACK,
+        "podman build -f contrib/container/Containerfile -t diomp .": CONTAINER,
+        'podman run --rm -v "$PWD:/work" -w /work diomp sh -c "diompcc app.c -o app && diomp-run -n 4 ./app"': CONTAINER,
         "diomp-info --doctor": run(prints="A job can run here"),
         ". /opt/diomp/env.sh": run(then="command -v diomp-run", prints=r"/bin/diomp-run$"),
         "module use /opt/diomp/share/modulefiles": MODULES,

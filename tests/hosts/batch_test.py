@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The batch scripts of docs/launch.md, as they stand there, on two hosts: by a Slurm of their own, and as PBS would."""
+"""The batch scripts of docs/slurm.md and docs/launch.md, as they stand there, on two hosts: by a Slurm of their own, and as
+PBS would."""
 import os
 import re
 import subprocess
@@ -11,14 +12,22 @@ import hosts
 
 PROBE = os.environ["DIOMP_TEST_PROBE"]
 RUN = os.environ["DIOMP_TEST_RUN"]
-PAGE = os.environ["DIOMP_TEST_PAGE"]
-PER_HOST, THREADS = 4, 2
+PAGES = os.environ["DIOMP_TEST_PAGES"].split(":")
+REGIONS = os.environ.get("DIOMP_TEST_REGIONS")  # not in builds without libomptarget
+PER_HOST, THREADS, GPUS = 4, 2, 4
 LIMIT_S = 60
 
 
-def script_of_page(name):
-    with open(PAGE) as file:
-        return re.search(rf"^<!-- batch script {name} -->\n```bash\n(.*?)^```$", file.read(), re.M | re.S)[1]
+def scripts_of_pages():
+    """{name: text}"""
+    found = {}
+    for page in PAGES:
+        with open(page) as file:
+            found.update(re.findall(r"^<!-- batch script (\S+) -->\n```bash\n(.*?)^```$", file.read(), re.M | re.S))
+    return found
+
+
+SCRIPTS = scripts_of_pages()
 
 
 class batch_test(unittest.TestCase):
@@ -27,7 +36,8 @@ class batch_test(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(dir=os.getcwd(), prefix="batch-")
         self.addCleanup(self.folder.cleanup)
         self.environment = {**os.environ, "PATH": os.path.dirname(RUN) + ":" + os.environ["PATH"]}
-        self.write("app", f'#!/bin/sh\necho "threads $OMP_NUM_THREADS"\nexec {PROBE} exchange\n')
+        self.write("app", f'#!/bin/sh\necho "threads $OMP_NUM_THREADS"\necho "gpus $CUDA_VISIBLE_DEVICES"\n'
+                          f"exec {PROBE} exchange\n")
 
     def write(self, name, text):
         path = os.path.join(self.folder.name, name)
@@ -50,14 +60,30 @@ class batch_test(unittest.TestCase):
         self.assertEqual(found, {(str(rank), str(count), hosts.HOSTS[rank // PER_HOST]) for rank in range(count)}, output)
         self.assertEqual(re.findall(r"^threads (.*)$", output, re.M), [str(THREADS)] * count, output)
 
-    def check_slurm(self, launcher, name):
+    def run_slurm(self, launcher, name, features=(), gpus=0, **variables):
+        """The output of the page's script under a Slurm whose hosts have these features and GPUs."""
         hosts.skip_unless_there(launcher)
         import slurm  # only here: it may not be installed
-        configuration = slurm.start(PER_HOST * THREADS)
-        script = self.write("job.sbatch", script_of_page(name))
-        self.run_words("sbatch", "--wait", "--export=ALL", "-o", "out", script, SLURM_CONF=configuration)
+        configuration = slurm.start(PER_HOST * THREADS, features=features, gpus=gpus)
+        script = self.write("job.sbatch", SCRIPTS[name])
+        self.run_words("sbatch", "--wait", "--export=ALL", "-o", "out", script, SLURM_CONF=configuration, **variables)
         with open(os.path.join(self.folder.name, "out")) as file:
-            self.check_output(file.read())
+            return file.read()
+
+    def check_slurm(self, launcher, name, **what):
+        output = self.run_slurm(launcher, name, **what)
+        self.check_output(output)
+        return output
+
+    def check_remote_devices(self, name, **what):
+        """The program's two devices are the other host's."""
+        if not REGIONS:
+            self.skipTest("this build has no libomptarget")
+        self.write("app", f"#!/bin/sh\nexec {REGIONS}\n")
+        output = self.run_slurm("srun", name, DIOMP_TIMEOUT="10", **what)
+        places = re.findall(r"^(\d+):(.*)$", output, re.M)
+        self.assertEqual([(rank, [word.split("@")[1] for word in words.split()]) for rank, words in places],
+                         [("0", [hosts.HOSTS[1]] * 2)], output)
 
     def test_slurm_with_pmix(self):
         self.check_slurm("srun-pmix", "slurm-pmix")
@@ -65,14 +91,26 @@ class batch_test(unittest.TestCase):
     def test_slurm_with_diomp_run(self):
         self.check_slurm("srun", "slurm-diomp-run")
 
+    def test_slurm_with_gpus(self):
+        output = self.check_slurm("srun", "slurm-gpus", gpus=GPUS)
+        count = PER_HOST * len(hosts.HOSTS)
+        self.assertEqual(re.findall(r"^gpus (.*)$", output, re.M), [",".join(map(str, range(GPUS)))] * count, output)
+
+    def test_slurm_with_remote_devices(self):
+        self.check_remote_devices("slurm-remote-devices")
+
+    def test_slurm_with_dpus(self):
+        self.check_remote_devices("slurm-dpus", features=("host", "dpu"), DIOMP_ON_DPU=os.path.dirname(os.path.dirname(RUN)))
+
     def test_pbs(self):
         nodes = self.write("nodes", "".join(f"{host}\n" * PER_HOST for host in hosts.HOSTS))
-        self.check_output(self.run_words("bash", self.write("job.pbs", script_of_page("pbs")), PBS_NODEFILE=nodes,
+        self.check_output(self.run_words("bash", self.write("job.pbs", SCRIPTS["pbs"]), PBS_NODEFILE=nodes,
                                          PBS_O_WORKDIR=self.folder.name, DIOMP_RSH=hosts.RSH))
 
     def test_scripts_have_no_errors_of_syntax(self):
-        for name in ("slurm-pmix", "slurm-diomp-run", "pbs"):
-            self.run_words("bash", "-n", self.write("script", script_of_page(name)))
+        self.assertEqual(len(SCRIPTS), 6, "the pages have another number of scripts")
+        for text in SCRIPTS.values():
+            self.run_words("bash", "-n", self.write("script", text))
 
 
 if __name__ == "__main__":

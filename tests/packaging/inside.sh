@@ -97,6 +97,10 @@ for file in man/man1/diomp-run.1.gz man/man3/ompx_put.3.gz man/man7/diomp.7.gz m
 done
 echo token >/etc/diomp/token
 
+mapfile -t files < <(dpkg-query -W -f='${Package} ${source:Package}\n' | awk '$2 == "diomp" { print $1 }' |
+    xargs dpkg -L | sort -u | while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done)
+python3 -B /packages/run_paths.py "${files[@]}" || fail "run paths"
+
 echo "-- purged"
 cd /
 mapfile -t ours < <(dpkg-query -W -f='${Package} ${source:Package}\n' | awk '$2 == "diomp" { print $1 }')

@@ -31,14 +31,14 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerType=sched/builtin
 ReturnToService=2
 SlurmdParameters=config_overrides
-NodeName={all} CPUs={cores} State=UNKNOWN
+{nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 # Without this, slurmd looks for a mounted cgroup file system, which the hosts have not.
 CGROUP = "CgroupPlugin=cgroup/v1\n"
+STAND_INS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 MUNGED = ("mkdir -p -m 755 /dev/shm/munge && cp {directory}/key /dev/shm/munge/key && chmod 400 /dev/shm/munge/key && "
           "munged --force --key-file=/dev/shm/munge/key --socket=/dev/shm/munge/socket --seed-file=/dev/shm/munge/seed "
           "--log-file=/dev/shm/munge/log --pid-file=/dev/shm/munge/pid")
@@ -64,8 +64,25 @@ def on(host, command):
         raise RuntimeError(f"{command} on {host}: {output}")
 
 
-def start(cores):
-    """The path of the configuration, for the variable SLURM_CONF; `cores` on each host as far as Slurm knows."""
+def describe_nodes(directory, cores, features, gpus):
+    """The configuration's lines on the hosts. Devices that every system has stand for the GPUs: Slurm checks their files."""
+    # Only that scheduler starts heterogeneous jobs.
+    lines = ["SchedulerType=sched/builtin"]
+    if features:
+        lines = ["SchedulerType=sched/backfill", "SchedulerParameters=bf_interval=1"]
+    if gpus:
+        lines.append("GresTypes=gpu")
+    for number, host in enumerate(hosts.HOSTS):
+        feature = f" Feature={features[number]}" if features else ""
+        lines.append(f"NodeName={host} CPUs={cores} State=UNKNOWN{feature}{f' Gres=gpu:{gpus}' if gpus else ''}")
+    if gpus:
+        write(directory, "gres.conf", "".join(f"Name=gpu File={device}\n" for device in STAND_INS[:gpus]))
+    return "\n".join(lines)
+
+
+def start(cores, features=(), gpus=0):
+    """The path of the configuration, for the variable SLURM_CONF; on each host so many cores and GPUs (at most 4) as far as
+    Slurm knows, and one of the features, in the order of the hosts."""
     directory = tempfile.mkdtemp(dir=os.getcwd(), prefix="slurm-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     os.chmod(directory, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
@@ -73,7 +90,7 @@ def start(cores):
     write(directory, "cgroup.conf", CGROUP)
     user = subprocess.run(["id", "-un"], capture_output=True, text=True).stdout.strip()
     configuration = write(directory, "slurm.conf", CONFIGURATION.format(
-        first=hosts.HOSTS[0], all=",".join(hosts.HOSTS), cores=cores, user=user))
+        first=hosts.HOSTS[0], user=user, nodes=describe_nodes(directory, cores, features, gpus)))
     for host in hosts.HOSTS:
         on(host, MUNGED.format(directory=directory))
     log = f"{directory}/$(hostname)"

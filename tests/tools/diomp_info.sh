@@ -56,18 +56,20 @@ END
 
 # The text of a bug report: every section, the errors, nothing that may be a secret, and only for its owner.
 secret=$(printf '0123456789abcdef%.0s' 1 2 3 4)
-printf 'an old line\ndiomp: rank 3: a failure\n' > "$work/errors"
+printf 'an old line\ndiomp: rank 3: a failure\nsent pass-the-word/ and http://me:word1@host/x:y@z and b/c://d\n' > "$work/errors"
 cd "$work" || exit 1
 expect 0 '^diomp-bug-report.txt: read it' env DIOMP_TIMEOUT=7 DIOMP_TEST_TOKEN=hidden OMP_NOTE="x $secret" \
-    "$bin/diomp-info" --bug-report --errors errors
+    some_password=pass-the-word/ UCX_NOTE=hidden UCX_PROXY=http://user:word2@proxy DIOMP_TOKEN=a-shared-word OTHER_KEY=/bin/sh \
+    OMP_SHELL=/bin/sh "$bin/diomp-info" --bug-report --errors errors
 cd - > /dev/null || exit 1
 [ "$(stat -c %a "$work/diomp-bug-report.txt")" = 600 ] || wrong "others can read the report"
 for pattern in '^kernel: Linux' '^== diomp-info --build$' '^== diomp-info --doctor$' '^== diomp-info --topology$' \
     '^ *DIOMP_TIMEOUT = 7 ' '^DIOMP_TIMEOUT=7$' '^DIOMP_TEST_TOKEN=\(set, not shown\)$' '^OMP_NOTE=x \(a long number\)$' \
-    '^diomp: rank 3: a failure$'; do
+    '^diomp: rank 3: a failure$' '^sent \(not shown\) and http://\(not shown\)@host/x:y@z and b/c://d$' '^UCX_NOTE=\(not shown\)$' \
+    '^UCX_PROXY=http://\(not shown\)@proxy$' '^OMP_SHELL=/bin/sh$'; do
     grep -qE "$pattern" "$work/diomp-bug-report.txt" || wrong "no '$pattern' in the bug report"
 done
-if grep -qE "hidden|$secret" "$work/diomp-bug-report.txt"; then wrong "a secret in the bug report"; fi
+if grep -qE "hidden|$secret|pass-the-word|word[12]|a-shared-word" "$work/diomp-bug-report.txt"; then wrong "a secret in the bug report"; fi
 if [ "$(id -un)" != root ] && grep -qw "$(id -un)" "$work/diomp-bug-report.txt"; then wrong "the user's name"; fi
 if [ "$(uname -n)" != localhost ] && grep -qw "$(uname -n)" "$work/diomp-bug-report.txt"; then wrong "the host's name"; fi
 expect 0 '^diomp: line 200$' bash -c "seq -f 'diomp: line %g' 300 | '$bin/diomp-info' --bug-report - --errors -"

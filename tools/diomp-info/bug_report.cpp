@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <pwd.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::size_t min_secret_digits = 32;
 constexpr std::size_t max_error_lines = 200;
+constexpr std::string_view hidden = "(not shown)";
 
 bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -65,6 +67,42 @@ std::string without_long_numbers(std::string_view text) {
     return kept;
 }
 
+/// What a URL says of user and password before its host: `//user:word@host`.
+std::string without_url_credentials(std::string_view text) {
+    constexpr std::string_view ends = "/?#\"' \t\n";
+    std::string kept;
+    for (std::size_t at = 0; (at = text.find("://")) != std::string_view::npos;) {
+        at += 3;
+        kept += text.substr(0, at);
+        text.remove_prefix(at);
+        auto const authority = text.substr(0, text.find_first_of(ends));
+        if (auto const host = authority.rfind('@'); host != std::string_view::npos) {
+            kept += hidden;
+            text.remove_prefix(host);
+        }
+    }
+    return kept.append(text);
+}
+
+/// Values that a variable of this process has and that may be secrets: programs print them, too.
+std::vector<std::string> secret_values() {
+    constexpr std::size_t min_length = 4; // shorter ones are switches, such as 1 and on
+    std::vector<std::string> values;
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        std::string_view const text = *entry;
+        auto const name = text.substr(0, text.find('='));
+        std::string const value(text.substr(std::min(name.size() + 1, text.size())));
+        // A file's name is no secret.
+        if (may_be_secret(name) && value.size() >= min_length &&
+            ::access(value.c_str(), F_OK) != 0) {
+            values.push_back(value);
+        }
+    }
+    // One may be part of another.
+    std::ranges::sort(values, std::ranges::greater(), &std::string::size);
+    return values;
+}
+
 report_names own_names() {
     report_names own;
     if (const passwd *const entry = getpwuid(getuid()); entry != nullptr) {
@@ -85,6 +123,7 @@ report_names own_names() {
     if (own.host == "localhost") {
         own.host.clear();
     }
+    own.secrets = secret_values();
     return own;
 }
 
@@ -182,7 +221,13 @@ bool write_private_file(const std::string &path, std::string_view text) {
 } // namespace
 
 std::string redact(std::string_view text, const report_names &whose) {
-    std::string kept(text);
+    std::string kept = without_url_credentials(text);
+    for (std::string const &secret : whose.secrets) {
+        for (std::size_t at = 0; (at = kept.find(secret, at)) != std::string::npos;) {
+            kept.replace(at, secret.size(), hidden);
+            at += hidden.size();
+        }
+    }
     replace_word(kept, whose.home, "~");
     replace_word(kept, whose.user, "USER");
     replace_word(kept, whose.host, "HOST");
@@ -190,9 +235,12 @@ std::string redact(std::string_view text, const report_names &whose) {
 }
 
 bool may_be_secret(std::string_view name) {
-    constexpr std::array<std::string_view, 7> words{"SECRET", "TOKEN",      "KEY", "COOKIE",
-                                                    "PASS",   "CREDENTIAL", "JWT"};
-    return std::ranges::any_of(words, [&](auto each) { return name.find(each) != name.npos; });
+    constexpr std::array<std::string_view, 9> words{"SECRET",     "TOKEN", "KEY", "COOKIE", "PASS",
+                                                    "CREDENTIAL", "JWT",   "PWD", "AUTH"};
+    std::string upper(name);
+    std::ranges::transform(upper, upper.begin(),
+                           [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+    return std::ranges::any_of(words, [&](auto each) { return upper.find(each) != upper.npos; });
 }
 
 int write_bug_report(const bug_report_options &options) {
