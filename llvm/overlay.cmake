@@ -11,6 +11,9 @@ endif()
 # LLVM's headers take most of the compile time of each file. (Not unity builds: --wrap redirects calls from other files only.)
 function(diomp_precompile_headers)
   target_precompile_headers(omptarget PRIVATE <PluginManager.h>)
+  # Declares a function of these headers otherwise.
+  set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/KernelLanguage/API.cpp" TARGET_DIRECTORY omptarget
+    PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   foreach(plugin common host cuda amdgpu diomp)
     set(target omptarget.rtl.${plugin})
     if(plugin STREQUAL "common")
