@@ -11,6 +11,12 @@ endif()
 # LLVM's headers take most of the compile time of each file. (Not unity builds: --wrap redirects calls from other files only.)
 function(diomp_precompile_headers)
   target_precompile_headers(omptarget PRIVATE <PluginManager.h>)
+  # Declares a function of these headers otherwise.
+  set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/KernelLanguage/API.cpp" TARGET_DIRECTORY omptarget
+    PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  # Without this, plugins do not know OpenMP's numbers of their devices where the build has no OMPT.
+  set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/PluginManager.cpp" TARGET_DIRECTORY omptarget
+    PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS OMPT_SUPPORT)
   foreach(plugin common host cuda amdgpu diomp)
     set(target omptarget.rtl.${plugin})
     if(plugin STREQUAL "common")

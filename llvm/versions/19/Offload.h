@@ -11,9 +11,9 @@
 #ifndef DIOMP_VERSION_OFFLOAD_H
 #define DIOMP_VERSION_OFFLOAD_H
 
+#include "../DeviceFunctions.h"
 #include "PluginInterface.h"
 #include "omptarget.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <string>
 
@@ -91,22 +91,9 @@ using KernelBase = GenericKernelTy;
 /// What a device gets to make an image of.
 using ImageSource = const __tgt_device_image *;
 
-using FactVisitor =
-    llvm::function_ref<void(const char *Key, const std::string &Value)>;
-
 /// The functions of a device whose signatures depend on the version.
-struct DeviceBase : GenericDeviceTy {
-  using GenericDeviceTy::GenericDeviceTy;
-
-  /// Null if the device has no memory of this kind.
-  virtual llvm::Expected<void *> allocateMemory(size_t Size,
-                                                TargetAllocTy Kind) = 0;
-  virtual llvm::Error freeMemory(void *TgtPtr) = 0;
-  virtual llvm::Expected<DeviceImageTy *> loadImage(ImageSource Source,
-                                                    int32_t ImageId) = 0;
-  /// Waits for the queue of \p AsyncInfo, which ends with that.
-  virtual llvm::Error waitFor(__tgt_async_info &AsyncInfo) = 0;
-  virtual void describe(FactVisitor Visit) = 0;
+struct DeviceBase : DeviceFunctions<ImageSource> {
+  using DeviceFunctions::DeviceFunctions;
 
   void *allocate(size_t Size, void *, TargetAllocTy Kind) final {
     auto Memory = allocateMemory(Size, Kind);

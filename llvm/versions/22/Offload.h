@@ -11,8 +11,8 @@
 #ifndef DIOMP_VERSION_OFFLOAD_H
 #define DIOMP_VERSION_OFFLOAD_H
 
+#include "../DeviceFunctions.h"
 #include "PluginInterface.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <memory>
 #include <string>
@@ -105,22 +105,9 @@ struct KernelBase : GenericKernelTy {
 /// What a device gets to make an image of.
 using ImageSource = std::unique_ptr<llvm::MemoryBuffer>;
 
-using FactVisitor =
-    llvm::function_ref<void(const char *Key, const std::string &Value)>;
-
 /// The functions of a device whose signatures depend on the version.
-struct DeviceBase : GenericDeviceTy {
-  using GenericDeviceTy::GenericDeviceTy;
-
-  /// Null if the device has no memory of this kind.
-  virtual llvm::Expected<void *> allocateMemory(size_t Size,
-                                                TargetAllocTy Kind) = 0;
-  virtual llvm::Error freeMemory(void *TgtPtr) = 0;
-  virtual llvm::Expected<DeviceImageTy *> loadImage(ImageSource Source,
-                                                    int32_t ImageId) = 0;
-  /// Waits for the queue of \p AsyncInfo, which ends with that.
-  virtual llvm::Error waitFor(__tgt_async_info &AsyncInfo) = 0;
-  virtual void describe(FactVisitor Visit) = 0;
+struct DeviceBase : DeviceFunctions<ImageSource> {
+  using DeviceFunctions::DeviceFunctions;
 
   llvm::Expected<void *> allocate(size_t Size, void *,
                                   TargetAllocTy Kind) final {

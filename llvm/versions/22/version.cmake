@@ -4,7 +4,11 @@ set(DIOMP_LLVM_SONAME libomptarget.so.22.1)
 set(DIOMP_LLVM_FOLDERS "offload;openmp/runtime/src;openmp/cmake;openmp/module;cmake;llvm/cmake;llvm/utils/lit;runtimes;third-party/unittest;libc/shared;libc/src;libc/hdr;libc/include")
 set(DIOMP_LLVM_BUILD_FOLDER offload)
 set(DIOMP_LLVM_BUILT libomptarget.so.22.1)
-set(DIOMP_LLVM_ARGUMENTS -DOFFLOAD_INCLUDE_TESTS=OFF)
+# Debian's libffi.a cannot become part of a shared library, and the build of the folder alone does not look for the
+# linker's option for exports. The packaged library has no OMPT, for which it would load a second libomp by another name
+# where LLVM 22 is unpacked beside an installed version.
+set(DIOMP_LLVM_ARGUMENTS -DOFFLOAD_INCLUDE_TESTS=OFF -DFFI_STATIC_LIBRARIES= -DLLVM_HAVE_LINK_VERSION_SCRIPT=ON
+  -DLIBOMPTARGET_OMPT_SUPPORT=OFF)
 # The packaged library's plugins in their order.
 set(DIOMP_LLVM_PLUGINS "amdgpu|cuda|host")
 set(plugin "4llvm3omp6target6plugin15GenericPluginTy")

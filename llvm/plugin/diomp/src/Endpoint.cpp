@@ -147,11 +147,14 @@ void finish(const __tgt_async_info *AsyncInfo) {
   std::vector<RunningRegion> Ended;
   {
     std::lock_guard<std::mutex> Lock(VariablesMutex);
-    auto Rest = std::stable_partition(
-        regions().begin(), regions().end(),
-        [&](const RunningRegion &Each) { return Each.AsyncInfo != AsyncInfo; });
-    Ended.assign(Rest, regions().end());
-    regions().erase(Rest, regions().end());
+    auto HasEnded = [&](const RunningRegion &Each) {
+      return Each.AsyncInfo == AsyncInfo;
+    };
+    std::copy_if(regions().begin(), regions().end(), std::back_inserter(Ended),
+                 HasEnded);
+    regions().erase(
+        std::remove_if(regions().begin(), regions().end(), HasEnded),
+        regions().end());
   }
   for (const RunningRegion &Each : Ended)
     if (Table)

@@ -21,6 +21,10 @@
 /// Named on the linker's command line; no other reference pulls this file out
 /// of its archive.
 extern "C" __attribute__((constructor)) void diompCheckVersions() {
+  // A session of a device service: an image needs the library of its compiler's
+  // version, and calls none of its functions that a region cannot call.
+  if (dlsym(RTLD_DEFAULT, "diomp_take_plugins"))
+    return;
   Dl_info First{}, Own{};
   // Not found: this library is loaded for one other library only.
   void *Used = dlsym(RTLD_DEFAULT, "__tgt_register_lib");
