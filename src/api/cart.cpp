@@ -185,8 +185,7 @@ sides all_sides(cart::cart &of) { return {0, of.exchange().num_neighbours()}; }
 template <typename BlockAt>
 status exchange(cart::cart &of, sides which, api::call_stats &stats, BlockAt &&block_at) {
     auto &exchange = of.exchange();
-    std::vector<cart::sent_block> send(which.count);
-    std::vector<cart::received_block> receive(which.count);
+    auto const [send, receive] = exchange.empty_lists(which.count);
     for (std::size_t n = 0; n < which.count; ++n) {
         if (!exchange.has_neighbour(which.first + n)) {
             continue;

@@ -3,13 +3,15 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace diomp::cart {
 
 neighbour_exchange::neighbour_exchange(channels::channel_registry &registry, std::uint64_t id,
                                        std::vector<std::optional<world_rank>> neighbours)
-    : registry_(registry), id_(id), sides_(neighbours.size()) {
+    : registry_(registry), id_(id), sides_(neighbours.size()), send_(neighbours.size()),
+      receive_(neighbours.size()) {
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
         sides_[i].neighbour = neighbours[i];
     }
@@ -64,6 +66,13 @@ status neighbour_exchange::receive_block(side &from, const received_block &block
         std::memcpy(block.data, arrived.data, block.nbytes);
     }
     return end.release();
+}
+
+side_blocks neighbour_exchange::empty_lists(std::size_t count) {
+    side_blocks const lists{std::span(send_).first(count), std::span(receive_).first(count)};
+    std::ranges::fill(lists.send, sent_block{});
+    std::ranges::fill(lists.receive, received_block{});
+    return lists;
 }
 
 status neighbour_exchange::exchange(std::size_t first, std::span<const sent_block> send,

@@ -29,6 +29,12 @@ struct received_block {
     std::size_t nbytes = 0;
 };
 
+/// A block to each of some sides, and one from each.
+struct side_blocks {
+    std::span<sent_block> send;
+    std::span<received_block> receive;
+};
+
 /// One thread at a time. `neighbours`: [2 * dim] before, [2 * dim + 1] after; nullopt: none. `id`
 /// is equal on all ranks of the grid and unlike those of other grids that share ranks with it.
 class neighbour_exchange {
@@ -42,6 +48,9 @@ public:
     [[nodiscard]] bool has_neighbour(std::size_t side) const {
         return sides_[side].neighbour.has_value();
     }
+    /// Empty blocks for `count` sides, to be filled for exchange(); valid until the next call. Kept
+    /// here, since an allocation takes longer than the exchange of a short block.
+    [[nodiscard]] side_blocks empty_lists(std::size_t count);
     /// Blocks of the sides from `first` on; both lists are as long.
     /// OMPX_ERR_MISMATCH if a neighbour has sent another size.
     status exchange(std::size_t first, std::span<const sent_block> send,
@@ -65,6 +74,8 @@ private:
     channels::channel_registry &registry_;
     std::uint64_t id_;
     std::vector<side> sides_;
+    std::vector<sent_block> send_;
+    std::vector<received_block> receive_;
 };
 
 } // namespace diomp::cart

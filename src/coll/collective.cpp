@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/collective.h"
 
+#include "coll/internal/attached.h"
 #include "coll/internal/check.h"
 #include "coll/internal/execution.h"
 #include "coll/internal/members.h"
@@ -77,10 +78,11 @@ status run_in_chunks(execution &call, algorithm method, std::size_t chunk) {
 status run_autotuned(execution &call, algorithm method, std::size_t chunk) {
     call.stage_autotuner = call.members.stage_buffers().autotuner_of(call.block_bytes());
     status outcome = run_in_chunks(call, method, chunk);
-    if (outcome && call.has_staged && call.stage_autotuner != nullptr) {
+    note_attach_time(call);
+    if (outcome && call.staged.has_begun && call.stage_autotuner != nullptr) {
         std::chrono::duration<double> taken{};
         if (call.stage_autotuner->is_measuring()) {
-            taken = std::chrono::steady_clock::now() - call.staged_since;
+            taken = std::chrono::steady_clock::now() - call.staged.since;
         }
         call.stage_autotuner->report(taken.count() / static_cast<double>(call.block_bytes()));
     }

@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 
 namespace diomp::coll {
 
@@ -43,10 +45,10 @@ intra_node_exchange::needed_by_others(std::size_t index, std::size_t column) con
 }
 
 intra_node_exchange::entry intra_node_exchange::add_table_entry(std::span<const std::byte> block,
-                                                                bool may_stay) {
+                                                                std::size_t min_direct_bytes) {
     entry made;
     made.nbytes = block.size();
-    if (may_stay && call_.chosen.in_arena(block.data()) && made.nbytes > 0) {
+    if (made.nbytes >= min_direct_bytes && call_.chosen.in_arena(block.data())) {
         made.address = reinterpret_cast<std::uintptr_t>(block.data());
         own_header_.in_arena = 1;
     } else {
@@ -57,14 +59,14 @@ intra_node_exchange::entry intra_node_exchange::add_table_entry(std::span<const 
     return made;
 }
 
-void intra_node_exchange::make_table(bool may_stay) {
-    table_.assign(call_.map.num_own() * num_columns_, {});
+void intra_node_exchange::make_table(std::size_t min_direct_bytes) {
+    table_.assign(call_.map.num_own() * num_columns(), {});
     stream_.clear();
     own_header_ = {};
     for (std::size_t i = 0; i < call_.map.num_own(); ++i) {
-        for (std::size_t column = 0; column < num_columns_; ++column) {
+        for (std::size_t column = 0; column < num_columns(); ++column) {
             if (auto const block = needed_by_others(i, column)) {
-                table_[i * num_columns_ + column] = add_table_entry(*block, may_stay);
+                table_[i * num_columns() + column] = add_table_entry(*block, min_direct_bytes);
             }
         }
     }
@@ -84,19 +86,25 @@ std::pair<std::size_t, std::size_t> intra_node_exchange::stream_range_of(std::si
     if (round == 0) {
         return {0, first_chunk_bytes()};
     }
-    std::size_t const begin =
-        first_chunk_bytes() + (round - 1) * local_.stage_buffers().buffer_bytes();
-    return {begin, begin + local_.stage_buffers().buffer_bytes()};
+    std::size_t const begin = first_chunk_bytes() + (round - 1) * stage_.nbytes;
+    return {begin, begin + stage_.nbytes};
 }
 
 void intra_node_exchange::write_stream(std::size_t round) const {
     auto const [begin, end] = stream_range_of(round);
     std::byte *const buffer = own_stage_buffer() + (round == 0 ? table_bytes() : 0);
+    bool const streams = stage_.tuner != nullptr && stage_.tuner->choice() == 1;
     for (const auto &[block, at] : stream_) {
         std::size_t const first = std::max(begin, at);
         std::size_t const last = std::min(end, at + block.size());
         if (first < last) {
-            rma::copy_cached(buffer + (first - begin), block.data() + (first - at), last - first);
+            std::byte *const to = buffer + (first - begin);
+            const std::byte *const from = block.data() + (first - at);
+            if (streams && last - first >= execution::min_streamed_bytes) {
+                rma::copy_streaming(to, from, last - first);
+            } else {
+                rma::copy_cached(to, from, last - first);
+            }
         }
     }
 }
@@ -117,7 +125,7 @@ void intra_node_exchange::read_tables() {
                 }
                 entry received;
                 std::memcpy(&received,
-                            stage_buffer_of(index) + (j * num_columns_ + column) * sizeof(entry),
+                            stage_buffer_of(index) + (j * num_columns() + column) * sizeof(entry),
                             sizeof(received));
                 (received.address != 0 ? arena_blocks_ : staged_blocks_)
                     .push_back({index, received, wanted->data()});
@@ -159,16 +167,28 @@ void intra_node_exchange::copy_own() const {
     }
 }
 
+std::optional<std::size_t> intra_node_exchange::max_block_bytes() const {
+    if (call_.args.what == operation::alltoallv) {
+        return std::nullopt;
+    }
+    return has_block_lists(call_.args.what) ? std::ranges::max(blocks_of(*call_.args.blocks).nbytes)
+                                            : call_.block_bytes();
+}
+
 // Depends only on data that is equal on all members.
 bool intra_node_exchange::needs_large_stage_buffers() const {
     constexpr std::size_t small = group::stage_memory::small_bytes;
-    if (table_bytes() > small / 2 || call_.args.what == operation::alltoallv) {
-        return true;
+    return table_bytes() > small / 2 || max_block_bytes().value_or(SIZE_MAX) > small / 2;
+}
+
+std::size_t intra_node_exchange::choose_stage_bytes() const {
+    std::size_t const available = local_.stage_buffers().buffer_bytes();
+    auto const block = max_block_bytes();
+    if (!block || call_.chosen.oversubscribed) {
+        return available;
     }
-    if (!has_block_lists(call_.args.what)) {
-        return call_.block_bytes() > small / 2;
-    }
-    return std::ranges::max(blocks_of(*call_.args.blocks).nbytes) > small / 2;
+    std::size_t const blocks = call_.map.max_per_rank() * num_columns();
+    return std::min(available, table_bytes() + overlapping_chunk_bytes(blocks * *block));
 }
 
 status intra_node_exchange::run() {
@@ -187,10 +207,25 @@ status intra_node_exchange::run() {
             fmt::format("{} members on one node are too many for this call", members_.size()),
             "use smaller groups, or the form with equal sizes");
     }
-    make_table(false);
-    if (own_header_.stream_bytes > first_chunk_bytes()) { // else no further round is needed
-        make_table(true);
+    stage_.nbytes = choose_stage_bytes();
+    make_table(zero_copy_min_bytes);
+    if (own_header_.stream_bytes > first_chunk_bytes()) {
+        make_table(1); // fewer rounds
     }
+    std::size_t const block = max_block_bytes().value_or(0);
+    bool const has_stream = own_header_.stream_bytes > 0;
+    stage_.tuner = has_stream ? local_.stage_buffers().autotuner_of(block) : nullptr;
+    if (stage_.tuner == nullptr) {
+        return exchange();
+    }
+    auto const begin = std::chrono::steady_clock::now();
+    DIOMP_TRY(exchange());
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
+    stage_.tuner->report(taken.count() / static_cast<double>(block));
+    return {};
+}
+
+status intra_node_exchange::exchange() {
     write_table();
     write_stream(0);
     DIOMP_TRY(local_.barrier().arrive_and_wait(call_.signature,

@@ -18,11 +18,6 @@ constexpr std::size_t reduce_scatter_allgather_min_bytes = std::size_t{32} << 10
 constexpr std::size_t reduce_scatter_allgather_min_operands = std::size_t{128} << 10;
 /// Partitioning a reduce pays off only if the other members have cores of their own.
 constexpr std::size_t reduce_scatter_gather_min_bytes = std::size_t{256} << 10;
-/// Staged copies overlap writing and reading, so they use several chunks; below this size the
-/// barriers cost more than the overlap saves (docs/collectives.md has the measurements).
-constexpr std::size_t smallest_chunk_bytes = std::size_t{32} << 10;
-constexpr std::size_t chunks_per_call = 8;
-
 /// Blocks in a member's stage buffer at a time: one for all members, or one for each other member.
 std::size_t blocks_per_stage(const call_shape &shape) {
     bool const each = shape.what == operation::scatter || shape.what == operation::alltoall ||
@@ -52,8 +47,7 @@ plan select_with_stage_buffers(const call_shape &shape) {
     if (!is_reduction(shape.what)) {
         made.method = algorithm::staged;
         if (!shape.oversubscribed) {
-            made.chunk_bytes = std::clamp(stage_buffer_bytes / chunks_per_call,
-                                          smallest_chunk_bytes, large_stage_bytes);
+            made.chunk_bytes = overlapping_chunk_bytes(stage_buffer_bytes);
         }
         return made;
     }
@@ -94,6 +88,13 @@ plan make_plan(const call_shape &shape, const algorithm_choice &choice) {
 }
 
 } // namespace
+
+std::size_t overlapping_chunk_bytes(std::size_t nbytes) {
+    // Below this size the barriers cost more than the overlap saves (docs/collectives.md).
+    constexpr std::size_t smallest_chunk_bytes = std::size_t{32} << 10;
+    constexpr std::size_t chunks_per_call = 8;
+    return std::clamp(nbytes / chunks_per_call, smallest_chunk_bytes, large_stage_bytes);
+}
 
 plan select(const call_shape &shape, const algorithm_source *source) {
     if (shape.block_bytes == 0 || shape.what == operation::barrier) {

@@ -105,18 +105,22 @@ buffer_view view_of(const options &chosen, const void *src, const void *dst) {
     return {shared(src), shared(dst)};
 }
 
-status exchange_buffers(execution &call, std::vector<buffer_view> &buffers) {
-    buffer_view const own = view_of(call.chosen, call.src(), call.dst());
-    DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature,
-                                                     {reinterpret_cast<std::uint64_t>(own.src),
-                                                      reinterpret_cast<std::uint64_t>(own.dst),
-                                                      call.chosen.shared_bcast_min_bytes}));
-    buffers.resize(call.size());
+status exchange_buffers(execution &call, const attach_offer &own, published_buffers &all) {
+    DIOMP_TRY(call.members.barrier().arrive_and_wait(
+        call.signature,
+        {reinterpret_cast<std::uint64_t>(call.src()), reinterpret_cast<std::uint64_t>(call.dst()),
+         call.chosen.shared_bcast_min_bytes, own.own_ns, own.flags}));
+    all.in_arena.resize(call.size());
+    all.all.resize(call.size());
+    all.offers.resize(call.size());
     call.shared_bcast_min = 0;
     for (std::size_t member = 0; member < call.size(); ++member) {
         const sync::round_payload &payload = call.members.barrier().payload_of(member);
-        buffers[member] = {reinterpret_cast<std::byte *>(payload[0]),
-                           reinterpret_cast<std::byte *>(payload[1])};
+        buffer_view const each{reinterpret_cast<std::byte *>(payload[0]),
+                               reinterpret_cast<std::byte *>(payload[1])};
+        all.all[member] = each;
+        all.in_arena[member] = view_of(call.chosen, each.src, each.dst);
+        all.offers[member] = {payload[3], payload[4]};
         call.shared_bcast_min = std::max<std::size_t>(call.shared_bcast_min, payload[2]);
     }
     return {};

@@ -2,6 +2,7 @@
 #include "group/internal/local_group.h"
 
 #include "base/log.h"
+#include "group/attached_memory.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
 
@@ -35,18 +36,30 @@ std::vector<std::byte *> each_of(const std::vector<member_block *> &blocks, Part
     return parts;
 }
 
-/// Commits the pages of [begin, begin + nbytes), which would otherwise fault one by one in the
-/// first rounds. What they hold does not change.
-void commit_pages(std::byte *begin, std::size_t nbytes) {
-#if !defined(MADV_POPULATE_WRITE)
-    constexpr int MADV_POPULATE_WRITE = 23; // Linux 5.14
-#endif
+/// What madvise() does with the pages of a range, which would otherwise fault one by one in the
+/// first rounds. Their contents do not change.
+enum class populate : int {
+    read = 22,  ///< MADV_POPULATE_READ (Linux 5.14): maps them here
+    write = 23, ///< MADV_POPULATE_WRITE: also commits them
+};
+
+void populate_pages(std::byte *begin, std::size_t nbytes, populate how) {
     auto const page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     std::uintptr_t const first = reinterpret_cast<std::uintptr_t>(begin) & ~(page - 1);
     std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(begin) + nbytes;
-    if (::madvise(reinterpret_cast<void *>(first), end - first, MADV_POPULATE_WRITE) != 0) {
-        log(log_level::debug, "stage buffers are committed when they are used: {}",
+    if (::madvise(reinterpret_cast<void *>(first), end - first, static_cast<int>(how)) != 0) {
+        log(log_level::debug, "stage buffers are mapped when they are used: {}",
             ::strerrordesc_np(errno));
+    }
+}
+
+/// Maps the halves of the other members, which have committed them, up to a size that takes some
+/// milliseconds.
+void map_halves(std::span<std::byte *const> halves, std::size_t half_bytes, std::size_t self) {
+    constexpr std::size_t max_bytes = std::size_t{64} << 20;
+    std::size_t const num_mapped = std::min(halves.size() - 1, max_bytes / (2 * half_bytes));
+    for (std::size_t step = 1; step <= num_mapped; ++step) {
+        populate_pages(halves[(self + step) % halves.size()], 2 * half_bytes, populate::read);
     }
 }
 
@@ -68,13 +81,20 @@ local_group::local_group(messaging::engine &engine, workspace &space,
       barrier_(engine, each_of(blocks_, [](member_block *of) { return of->barrier_area; }),
                members_, self),
       stage_buffers_(space,
-                     each_of(blocks_, [](member_block *of) { return of->stage_buffers[0]; })) {}
+                     each_of(blocks_, [](member_block *of) { return of->stage_buffers[0]; })),
+      attached_(std::make_unique<attached_memory>(engine, members_, self)) {}
 
 local_group::~local_group() {
     if (!keep_memory_) {
         stage_buffers_.release_large();
         space_.release(own_offset_);
     }
+}
+
+bool local_group::can_attach() {
+    // Every member has mapped these.
+    return attached_->is_permitted(
+        each_of(blocks_, [](member_block *of) { return of->barrier_area; }));
 }
 
 status local_group::grow_stage_buffers(const sync::call_signature &call,
@@ -84,7 +104,8 @@ status local_group::grow_stage_buffers(const sync::call_signature &call,
         stage_buffers_.allocate_large(stage_buffer_bytes, buffer_half_bytes);
     if (half_bytes > 0) {
         world_rank const own = members_[self_.index()];
-        commit_pages(engine_.transport().direct_base(own) + offset, 2 * half_bytes);
+        populate_pages(engine_.transport().direct_base(own) + offset, 2 * half_bytes,
+                       populate::write);
     }
     DIOMP_TRY(barrier_.arrive_and_wait(call, {half_bytes, offset}));
     std::vector<std::byte *> halves;
@@ -93,6 +114,9 @@ status local_group::grow_stage_buffers(const sync::call_signature &call,
         const sync::round_payload &payload = barrier_.payload_of(member);
         smallest = std::min(smallest, payload[0]);
         halves.push_back(engine_.transport().direct_base(members_[member]) + payload[1]);
+    }
+    if (smallest > 0) {
+        map_halves(halves, smallest, self_.index());
     }
     stage_buffers_.finish_growth(stage_buffer_bytes, std::move(halves), smallest);
     return {};

@@ -25,28 +25,29 @@ bool overlap(const void *a, const void *b, std::size_t nbytes) {
     return (x < y ? y - x : x - y) < nbytes;
 }
 
-/// Smallest tuned size. Below, the cache lines of both sides stay in the core's own cache.
-constexpr std::size_t min_tuned_bytes = std::size_t{1} << 20;
-constexpr std::size_t num_size_classes = 12; ///< powers of two; the last is open-ended
+/// Sizes from which a method is measured: where the destination is new to the thread (puts), where
+/// it is not or the copy is a get, and where stores past the caches may always pay.
+constexpr std::size_t min_new_bytes = 4096;
+constexpr std::size_t min_known_bytes = std::size_t{32} << 10;
+constexpr std::size_t min_long_bytes = std::size_t{1} << 20;
+constexpr std::size_t num_long_classes = 12; ///< powers of two; the last is open-ended
 constexpr int num_warmup = 16;               ///< copies before the first trial
 
+/// The index of [2^i, 2^(i + 1)) times `least`.
+constexpr std::size_t size_class(std::size_t nbytes, std::size_t least) {
+    return static_cast<std::size_t>(std::bit_width(nbytes / least) - 1);
+}
+constexpr std::size_t num_short_classes = size_class(min_long_bytes, min_new_bytes);
+
+/// Processors without fast string copies have the first two.
 enum method : int { cached, streaming, string };
 
-/// A thread's measurements of copy methods.
-struct tuned_methods {
-    std::array<autotuner, num_size_classes> by_size;
-
-    tuned_methods() {
-        bool const has_string_copy = loops::has_fast_string_copy();
-        for (std::size_t i = 0; i < num_size_classes; ++i) {
-            bool const is_long = (min_tuned_bytes << i) >= default_stream_threshold();
-            by_size[i] = autotuner(is_long           ? streaming
-                                   : has_string_copy ? string
-                                                     : cached,
-                                   has_string_copy ? 3 : 2, num_warmup);
-        }
-    }
-};
+/// Chooses among all methods.
+autotuner make_tuner(method preferred) {
+    bool const has_string = loops::has_fast_string_copy();
+    return autotuner(preferred == string && !has_string ? cached : preferred, has_string ? 3 : 2,
+                     num_warmup);
+}
 
 void copy_with(int method, void *destination, const void *source, std::size_t nbytes) {
     if (method == streaming) {
@@ -58,36 +59,38 @@ void copy_with(int method, void *destination, const void *source, std::size_t nb
     }
 }
 
-void copy_with(autotuner &tuner, void *destination, const void *source, std::size_t nbytes) {
-    if (!tuner.is_measuring()) { // reading the clock waits for earlier instructions
-        copy_with(tuner.choice(), destination, source, nbytes);
-        tuner.report(0);
-        return;
-    }
-    auto const begin = std::chrono::steady_clock::now();
-    copy_with(tuner.choice(), destination, source, nbytes);
-    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
-    tuner.report(taken.count() / static_cast<double>(nbytes));
-}
-
-/// The index of [2^i, 2^(i + 1)) times `least`.
-std::size_t size_class(std::size_t nbytes, std::size_t least) {
-    return static_cast<std::size_t>(std::bit_width(nbytes / least) - 1);
-}
-
-void copy_tuned(void *destination, const void *source, std::size_t nbytes) {
-    auto const index = std::min(size_class(nbytes, min_tuned_bytes), num_size_classes - 1);
-    copy_with(per_thread<tuned_methods>::get().by_size[index], destination, source, nbytes);
-}
-
-/// A thread's last destinations of puts, and its measurements for others, of less than
-/// min_tuned_bytes.
-class new_destinations {
+/// A thread's measurements of copy methods, by size, and its last destinations. Two of them, since
+/// a put's destination and a get's source are in the caches of another core.
+template <bool IsPut>
+class tuned_copies {
 public:
-    static constexpr std::size_t min_bytes = 4096;
+    tuned_copies() {
+        for (std::size_t i = 0; i < num_long_classes; ++i) {
+            bool const is_long = (min_long_bytes << i) >= default_stream_threshold();
+            long_[i] = make_tuner(is_long ? streaming : string);
+        }
+        new_.fill(make_tuner(IsPut ? streaming : cached));
+        // Both sides may be in the caches, so stores past them are not tried.
+        known_.fill(autotuner(0, 2, num_warmup));
+    }
 
-    new_destinations() { by_size_.fill(autotuner(streaming, 2, num_warmup)); }
+    void copy(void *destination, const void *source, std::size_t nbytes) {
+        if (nbytes >= min_long_bytes) {
+            auto const index = std::min(size_class(nbytes, min_long_bytes), num_long_classes - 1);
+            measure(long_[index], destination, source, nbytes, streaming);
+            return;
+        }
+        std::size_t const index = size_class(nbytes, min_new_bytes);
+        if (add(destination)) {
+            measure(new_[index], destination, source, nbytes, streaming);
+        } else if (nbytes >= min_known_bytes && loops::has_fast_string_copy()) {
+            measure(known_[index], destination, source, nbytes, string);
+        } else {
+            copy_cached(destination, source, nbytes);
+        }
+    }
 
+private:
     /// Returns whether it is none of the last ones. Then it becomes the last one.
     bool add(const void *destination) {
         if (std::ranges::find(last_, destination) != last_.end()) {
@@ -96,22 +99,32 @@ public:
         last_[next_++ % last_.size()] = destination;
         return true;
     }
-    autotuner &tuner(std::size_t nbytes) { return by_size_[size_class(nbytes, min_bytes)]; }
+    /// `second`: method 1 of the tuner.
+    static void measure(autotuner &tuner, void *destination, const void *source, std::size_t nbytes,
+                        method second) {
+        int const how = tuner.choice() == 1 ? second : tuner.choice();
+        if (!tuner.is_measuring()) { // reading the clock waits for earlier instructions
+            copy_with(how, destination, source, nbytes);
+            tuner.report(0);
+            return;
+        }
+        auto const begin = std::chrono::steady_clock::now();
+        copy_with(how, destination, source, nbytes);
+        std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - begin;
+        tuner.report(taken.count() / static_cast<double>(nbytes));
+    }
 
-private:
+    std::array<autotuner, num_long_classes> long_;
+    std::array<autotuner, num_short_classes> new_;
+    std::array<autotuner, num_short_classes> known_;
     std::array<const void *, 8> last_{};
     std::size_t next_ = 0;
-    std::array<autotuner, std::bit_width(min_tuned_bytes / min_bytes) - 1> by_size_;
 };
 
 /// Not inlined, so that shorter copies save no registers.
-[[gnu::noinline]] int copy_huge(void *destination, const void *source, std::size_t nbytes,
-                                std::size_t stream_threshold) {
-    if (stream_threshold == auto_threshold) {
-        copy_tuned(destination, source, nbytes);
-    } else {
-        copy_streaming(destination, source, nbytes);
-    }
+template <bool IsPut>
+[[gnu::noinline]] int copy_tuned(void *destination, const void *source, std::size_t nbytes) {
+    per_thread<tuned_copies<IsPut>>::get().copy(destination, source, nbytes);
     return 0;
 }
 
@@ -158,21 +171,21 @@ int copy_large(void *destination, const void *source, std::size_t nbytes,
         std::memmove(destination, source, nbytes);
         return 0;
     }
-    if (nbytes < (stream_threshold == auto_threshold ? min_tuned_bytes : stream_threshold)) {
+    if (nbytes < (stream_threshold == auto_threshold ? min_known_bytes : stream_threshold)) {
         return copy_cached(destination, source, nbytes);
     }
-    return copy_huge(destination, source, nbytes, stream_threshold);
+    if (stream_threshold == auto_threshold) {
+        return copy_tuned<false>(destination, source, nbytes);
+    }
+    copy_streaming(destination, source, nbytes);
+    return 0;
 }
 
 int copy_large_put(void *destination, const void *source, std::size_t nbytes,
                    std::size_t stream_threshold) noexcept {
-    if (stream_threshold == auto_threshold && nbytes >= new_destinations::min_bytes &&
-        nbytes < min_tuned_bytes && !overlap(destination, source, nbytes)) {
-        auto &known = per_thread<new_destinations>::get();
-        if (known.add(destination)) {
-            copy_with(known.tuner(nbytes), destination, source, nbytes);
-            return 0;
-        }
+    if (stream_threshold == auto_threshold && nbytes >= min_new_bytes &&
+        !overlap(destination, source, nbytes)) {
+        return copy_tuned<true>(destination, source, nbytes);
     }
     return copy_large(destination, source, nbytes, stream_threshold);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
+#include "base/autotuner.h"
 #include "coll/requests.h"
 #include "coll/thread_calls.h"
 #include "rma/event.h"
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -116,6 +118,38 @@ INSTANTIATE_TEST_SUITE_P(nodes, collective_sizes,
                                          nodes{2, 1, 1, 0, 2, 0, 2},
                                          nodes{0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 5}));
 INSTANTIATE_TEST_SUITE_P(many_nodes, collective_sizes, testing::Values(one_each(16), one_each(19)));
+
+class collective_series : public collective_sizes {};
+INSTANTIATE_TEST_SUITE_P(placements, collective_series,
+                         testing::Values(one_node(2), one_node(3), one_node(5), nodes{0, 0, 1, 1}));
+
+// A group measures stage buffers and attached memory in turn, so a series of calls takes both ways.
+TEST_P(collective_series, large_calls_are_right) {
+    int const copies_before = test::thread_node::num_private_copies;
+    thread_groups job(make_ranks(), workspace_bytes, GetParam());
+    constexpr int series = 2 * autotuner::trial_length + 2;
+    // From 32 KiB on; a bcast is shared from 16 KiB per member on.
+    std::size_t const count = std::max<std::size_t>(40, 20 * GetParam().size()) * 1024 / 8;
+    job.run([&](world_rank self) {
+        collectives all(options_for(job));
+        storage memory(job, self, workspace_bytes);
+        std::uint64_t number = 0;
+        for (std::uint64_t what = 0; what < test::num_without_scans; ++what) {
+            for (int call = 0; call < series && !testing::Test::HasFailure(); ++call) {
+                trial t;
+                t.number = ++number * 1000;
+                t.what = static_cast<kind>(what);
+                t.type = OMPX_DOUBLE;
+                t.count = count - static_cast<std::size_t>(call);
+                t.root = static_cast<int>(number) % num_ranks();
+                t.in_place = call % 3 == 2;
+                bool const is_odd_one = call % 5 == 4 && self.value() == 0;
+                run_trial(all, job.registry(self).world(), t, memory.at(is_odd_one));
+            }
+        }
+    });
+    EXPECT_GT(test::thread_node::num_private_copies, copies_before);
+}
 
 class collective_columns : public collective_sizes {};
 INSTANTIATE_TEST_SUITE_P(nodes, collective_columns,

@@ -12,10 +12,13 @@
 // consume reads the stage buffers of the last round.
 //
 // In large calls the first round also publishes the addresses of the buffers. A member whose own
-// buffers rule out zero-copy stages chunk 0 before that round. If all members did so, the pipeline
-// continues; if none did, the zero-copy algorithm runs; else chunk 0 is staged for one more round.
+// buffers rule out zero-copy, and that does not offer its private memory, stages chunk 0 before
+// that round. If all members did so, the pipeline continues. If all buffers allow zero-copy, that
+// algorithm runs; if all members offer their memory, the one by cross-memory attach; else chunk 0
+// is staged for one more round.
 #pragma once
 
+#include "coll/internal/attached.h"
 #include "coll/internal/execution.h"
 
 namespace diomp::coll {
@@ -28,19 +31,27 @@ result<bool> run_first_round(execution &call, Produce &&produce) {
         DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
         return false;
     }
-    bool const stages_first_chunk =
-        !allows_zero_copy(call.args, view_of(call.chosen, call.src(), call.dst()), call.self());
-    if (stages_first_chunk) {
+    bool const may_stay =
+        allows_zero_copy(call.args, view_of(call.chosen, call.src(), call.dst()), call.self());
+    attach_offer const own = make_attach_offer(call);
+    if (!may_stay && !own.has(attach_offer::is_ready)) {
         produce(std::size_t{0});
     }
-    std::vector<buffer_view> buffers;
-    DIOMP_TRY(exchange_buffers(call, buffers));
-    std::size_t const num_zero_copy = count_zero_copy(call, buffers);
+    published_buffers buffers;
+    DIOMP_TRY(exchange_buffers(call, own, buffers));
+    std::size_t const num_zero_copy = count_zero_copy(call, buffers.in_arena);
     if (num_zero_copy == call.size()) {
-        DIOMP_TRY(run_zero_copy(call, buffers));
+        call.attach.begin.reset();
+        DIOMP_TRY(run_zero_copy(call, buffers.in_arena));
         return true;
     }
-    if (num_zero_copy > 0) {
+    if (agree_on_attach(call, buffers.offers)) {
+        DIOMP_TRY(run_attached(call, buffers.all));
+        return true;
+    }
+    bool const any_offered = std::ranges::any_of(
+        buffers.offers, [](const attach_offer &each) { return each.has(attach_offer::is_ready); });
+    if (num_zero_copy > 0 || any_offered) {
         produce(std::size_t{0});
         DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature));
     }

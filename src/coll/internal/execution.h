@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,8 +31,19 @@ struct execution {
         SIZE_MAX; ///< the members' largest shared_bcast_min_bytes, if exchanged
     std::size_t stage_buffer_bytes = 0;   ///< bytes used of a stage buffer
     autotuner *stage_autotuner = nullptr; ///< how to write the stage buffer; null: no choice
-    bool has_staged = false;
-    std::chrono::steady_clock::time_point staged_since = {}; ///< start of a measured trial
+    /// Writes to the stage buffer.
+    struct staging {
+        bool has_begun = false;
+        std::chrono::steady_clock::time_point since = {}; ///< start of a measured trial
+    } staged = {};
+    /// The choice between stage buffers and attached memory.
+    struct attach_trial {
+        std::uint32_t key = 0;                                           ///< attached_memory::tuner
+        std::optional<std::chrono::steady_clock::time_point> begin = {}; ///< of a measured call
+    } attach = {};
+
+    /// Below, the fence after streaming stores costs more than they save.
+    static constexpr std::size_t min_streamed_bytes = 1024;
 
     [[nodiscard]] std::size_t size() const { return members.size(); }
     [[nodiscard]] std::size_t self() const { return members.self().index(); }
@@ -56,12 +68,10 @@ struct execution {
         if (nbytes == 0) {
             return;
         }
-        if (!has_staged && stage_autotuner != nullptr && stage_autotuner->is_measuring()) {
-            staged_since = std::chrono::steady_clock::now();
+        if (!staged.has_begun && stage_autotuner != nullptr && stage_autotuner->is_measuring()) {
+            staged.since = std::chrono::steady_clock::now();
         }
-        has_staged = true;
-        constexpr std::size_t min_streamed_bytes =
-            1024; // below, the fence costs more than it saves
+        staged.has_begun = true;
         if (nbytes >= min_streamed_bytes && stage_autotuner != nullptr &&
             stage_autotuner->choice() == 1) {
             rma::copy_streaming(to, from, nbytes);
@@ -175,6 +185,17 @@ void reduce_partition(const reducer &reduce, std::size_t unit_bytes,
     }
 }
 
+/// What a member publishes about access to private buffers (attached.h).
+struct attach_offer {
+    static constexpr std::uint64_t is_able = 1; ///< the system permits it to this member
+    static constexpr std::uint64_t is_preferred = 2;
+    static constexpr std::uint64_t is_ready = 4; ///< preferred, and its buffers allow it
+
+    std::uint64_t own_ns = 0; ///< agreed_autotuner::own_ns()
+    std::uint64_t flags = 0;
+    [[nodiscard]] bool has(std::uint64_t flag) const { return (flags & flag) != 0; }
+};
+
 /// Runs the call on one node with the algorithm that select() chooses.
 status run_intra_node_call(execution &call);
 
@@ -186,8 +207,14 @@ status run_reduce_scatter_allgather(execution &call, std::size_t chunk_units);
 
 /// The buffers to publish: null if they lie outside of the arena.
 buffer_view view_of(const options &chosen, const void *src, const void *dst);
+/// What the members of a large call publish in its first round. Lists by member.
+struct published_buffers {
+    std::vector<buffer_view> in_arena; ///< null: private
+    std::vector<buffer_view> all;      ///< addresses in their owner's process
+    std::vector<attach_offer> offers;
+};
 /// Publishes the own buffers and gets those of all members, in one round.
-status exchange_buffers(execution &call, std::vector<buffer_view> &buffers);
+status exchange_buffers(execution &call, const attach_offer &own, published_buffers &all);
 /// Whether the members of a zero-copy bcast share its copies: all buffers are published and large.
 /// Depends on exchanged data only, so it is equal on all members.
 [[nodiscard]] bool uses_shared_bcast(std::size_t from_bytes, std::size_t nbytes,

@@ -62,4 +62,8 @@ inline constexpr std::size_t zero_copy_min_bytes = std::size_t{32} << 10;
 /// Size of a stage buffer once it has grown; two per member.
 inline constexpr std::size_t large_stage_bytes = std::size_t{256} << 10;
 
+/// Size of the chunks of a staged call of `nbytes` in which every rank has a core: small enough
+/// that writing and reading overlap.
+std::size_t overlapping_chunk_bytes(std::size_t nbytes);
+
 } // namespace diomp::coll

@@ -21,11 +21,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace diomp::group {
+
+class attached_memory;
 
 /// A member that agrees to a call but cannot do its part, and a value that says why.
 struct veto {
@@ -74,6 +77,10 @@ public:
     [[nodiscard]] std::byte *stage_buffer_of(std::size_t member, std::size_t nbytes = 0) const {
         return stage_buffers_.at(member, barrier_.epoch(), nbytes);
     }
+    /// The other members' private memory.
+    [[nodiscard]] attached_memory &attached() { return *attached_; }
+    /// Whether this member can access the private memory of all others.
+    [[nodiscard]] bool can_attach();
     /// Collective, part of the call `call`, once per group, one barrier round. If every member has
     /// space for two halves, stage buffers hold up to `stage_buffer_bytes` from now on, in halves
     /// of `buffer_half_bytes` if there is space for that; else the sizes stay as they are for good.
@@ -95,6 +102,7 @@ private:
     std::uint64_t own_offset_;
     sync::node_barrier barrier_;
     stage_memory stage_buffers_;
+    std::unique_ptr<attached_memory> attached_;
     /// Other members may read the block until all have departed. A group that exists at the
     /// program's end never frees it: slow members still poll the flag slots of the last round.
     bool keep_memory_ = true;
