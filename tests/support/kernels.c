@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * Target regions for device_test.py, which loads them before it imports diomp: with them comes
- * libomptarget. */
+ * Target regions for the tests of Fortran and Python, whose programs load libomptarget with this
+ * library. */
 #include <stdint.h>
 
 __attribute__((visibility("default"))) void scale(double *array, int64_t count, double factor,
