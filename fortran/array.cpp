@@ -59,6 +59,10 @@ constexpr type_pair type_pairs[] = {
     {CFI_type_int, OMPX_INT32},
     {CFI_type_long, OMPX_INT64},
     {CFI_type_long_long, OMPX_INT64},
+    // flang's logicals of 2, 4 and 8 bytes:
+    {CFI_type_int_least16_t, OMPX_INT16},
+    {CFI_type_int_least32_t, OMPX_INT32},
+    {CFI_type_int_least64_t, OMPX_INT64},
     {CFI_type_float, OMPX_FLOAT},
     {CFI_type_double, OMPX_DOUBLE},
     {CFI_type_float_Complex, OMPX_FLOAT_COMPLEX},
@@ -90,7 +94,12 @@ ompx_type_t array::type() const {
         }
     }
     // The standard's CFI_type_Bool has one size; gfortran has logicals of several sizes.
-    if ((descriptor_->type & CFI_type_mask) == CFI_type_Logical) {
+#if defined(CFI_type_Logical)
+    bool const is_logical = (descriptor_->type & CFI_type_mask) == CFI_type_Logical;
+#else
+    bool const is_logical = descriptor_->type == CFI_type_Bool;
+#endif
+    if (is_logical) {
         return integer_of(element_bytes());
     }
     return 0;

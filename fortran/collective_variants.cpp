@@ -36,7 +36,7 @@ struct arguments {
 
 int bcast(const variant &of, const arguments &all) {
     operands const given(of.function, all.to, nullptr);
-    return given.run_in_place([&](void *dst, const void * /*src*/) {
+    return given.run_contiguous([&](void *dst, const void * /*src*/) {
         std::size_t const nbytes = given.dst().nbytes();
         if (of.device == nullptr) {
             return ompx_bcast_from_nb(dst, nbytes, all.root, all.group, of.event);
@@ -51,7 +51,7 @@ int bcast(const variant &of, const arguments &all) {
 int reduce(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_one_type(all.op).require_blocks(given.dst(), given.src(), 1);
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_reduce_nb, ompx_target_reduce, ompx_target_reduce_nb, dst, src,
                          given.elements(given.src()), given.type(), all.op, all.root, all.group);
     });
@@ -60,7 +60,7 @@ int reduce(const variant &of, const arguments &all) {
 int allreduce(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_one_type(all.op).require_blocks(given.dst(), given.src(), 1);
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_allreduce_nb, ompx_target_allreduce, ompx_target_allreduce_nb,
                          dst, src, given.elements(given.src()), given.type(), all.op, all.group);
     });
@@ -69,7 +69,7 @@ int allreduce(const variant &of, const arguments &all) {
 int scan(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_one_type(all.op).require_blocks(given.dst(), given.src(), 1);
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_scan_nb, ompx_target_scan, ompx_target_scan_nb, dst, src,
                          given.elements(given.src()), given.type(), all.op, all.group);
     });
@@ -78,7 +78,7 @@ int scan(const variant &of, const arguments &all) {
 int exscan(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_one_type(all.op).require_blocks(given.dst(), given.src(), 1);
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_exscan_nb, ompx_target_exscan, ompx_target_exscan_nb, dst, src,
                          given.elements(given.src()), given.type(), all.op, all.group);
     });
@@ -88,7 +88,7 @@ int reduce_scatter(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_one_type(all.op).require_blocks(given.src(), given.dst(),
                                                   ompx_group_size(all.group));
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_reduce_scatter_nb, ompx_target_reduce_scatter,
                          ompx_target_reduce_scatter_nb, dst, src, given.elements(given.dst()),
                          given.type(), all.op, all.group);
@@ -98,7 +98,7 @@ int reduce_scatter(const variant &of, const arguments &all) {
 int gather(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_blocks(given.dst(), given.src(), blocks_at(all.root, all.group));
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_gather_nb, ompx_target_gather, ompx_target_gather_nb, dst, src,
                          given.src().nbytes(), all.root, all.group);
     });
@@ -107,7 +107,7 @@ int gather(const variant &of, const arguments &all) {
 int scatter(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_blocks(given.src(), given.dst(), blocks_at(all.root, all.group));
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_scatter_nb, ompx_target_scatter, ompx_target_scatter_nb, dst, src,
                          given.dst().nbytes(), all.root, all.group);
     });
@@ -116,7 +116,7 @@ int scatter(const variant &of, const arguments &all) {
 int allgather(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_blocks(given.dst(), given.src(), ompx_group_size(all.group));
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb,
                          dst, src, given.src().nbytes(), all.group);
     });
@@ -126,7 +126,7 @@ int alltoall(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
     given.require_blocks(given.dst(), given.src(), 1)
         .require_divisible_by(ompx_group_size(all.group));
-    return given.run_in_place([&](void *dst, const void *src) {
+    return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(
             of, ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb, dst, src,
             given.src().nbytes() / static_cast<std::size_t>(ompx_group_size(all.group)), all.group);

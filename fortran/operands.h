@@ -43,7 +43,7 @@ public:
     }
     /// run() for calls that return before their end, or on device memory: sections are an error.
     template <typename Call>
-    int run_in_place(Call &&call) const {
+    int run_contiguous(Call &&call) const {
         int status = status_;
         if (status == OMPX_SUCCESS) {
             status = check_contiguous(site_, dst_, "dst");
