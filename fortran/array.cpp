@@ -13,7 +13,9 @@ int call_site::fail(int status, const char *what, const char *remedy) const {
     if (rank_ != no_rank) {
         std::snprintf(rank, sizeof rank, "rank=%d, ", rank_);
     }
-    auto const elements = [](const array &given) { return given.has_end() ? given.count() : 0; };
+    auto const elements = [](const array &given) {
+        return given.data() != nullptr && given.has_end() ? given.count() : 0;
+    };
     std::snprintf(text, sizeof text, "%sdst=%p (%zu x %zu bytes), src=%p (%zu x %zu bytes)", rank,
                   dst_.data(), elements(dst_), dst_.element_bytes(), src_.data(), elements(src_),
                   src_.element_bytes());
@@ -57,6 +59,10 @@ constexpr type_pair type_pairs[] = {
     {CFI_type_int, OMPX_INT32},
     {CFI_type_long, OMPX_INT64},
     {CFI_type_long_long, OMPX_INT64},
+    // flang's logicals of 2, 4 and 8 bytes:
+    {CFI_type_int_least16_t, OMPX_INT16},
+    {CFI_type_int_least32_t, OMPX_INT32},
+    {CFI_type_int_least64_t, OMPX_INT64},
     {CFI_type_float, OMPX_FLOAT},
     {CFI_type_double, OMPX_DOUBLE},
     {CFI_type_float_Complex, OMPX_FLOAT_COMPLEX},
@@ -88,17 +94,28 @@ ompx_type_t array::type() const {
         }
     }
     // The standard's CFI_type_Bool has one size; gfortran has logicals of several sizes.
-    if ((descriptor_->type & CFI_type_mask) == CFI_type_Logical) {
+#if defined(CFI_type_Logical)
+    bool const is_logical = (descriptor_->type & CFI_type_mask) == CFI_type_Logical;
+#else
+    bool const is_logical = descriptor_->type == CFI_type_Bool;
+#endif
+    if (is_logical) {
         return integer_of(element_bytes());
     }
     return 0;
 }
 
 int check_end(const call_site &site, const array &given, const char *name) {
+    char what[96];
+    if (given.data() == nullptr) {
+        std::snprintf(what, sizeof what, "%s is a pointer without a target, or not allocated",
+                      name);
+        return site.fail(OMPX_ERR_ARG, what,
+                         "associate it first, an address by c_f_pointer(address, pointer, shape)");
+    }
     if (given.has_end()) {
         return OMPX_SUCCESS;
     }
-    char what[96];
     std::snprintf(what, sizeof what, "%s is an assumed-size array, whose end is not known", name);
     return site.fail(OMPX_ERR_ARG, what, "pass a section with an upper bound, such as a(1:n)");
 }

@@ -23,6 +23,8 @@ public:
     [[nodiscard]] bool is_contiguous() const;
     [[nodiscard]] std::size_t count() const;
     [[nodiscard]] std::size_t nbytes() const { return count() * element_bytes(); }
+    /// Whether it is a type(c_ptr), an address without a shape.
+    [[nodiscard]] bool is_address() const { return descriptor_->type == CFI_type_cptr; }
     /// 0: a type that collectives and atomics do not support.
     [[nodiscard]] ompx_type_t type() const;
 

@@ -87,22 +87,32 @@ module diomp
     public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank, ompx_group_split_node, ompx_group_node_members
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
     public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
+    public :: ompx_num_rank_devices, ompx_rank_device, ompx_target_alloc, ompx_target_free, ompx_target_put
+    public :: ompx_target_get, ompx_target_put_nb, ompx_target_get_nb, ompx_barrier_nb, ompx_bcast_nb
+    public :: ompx_target_bcast, ompx_target_bcast_nb, ompx_reduce_nb, ompx_target_reduce, ompx_target_reduce_nb
+    public :: ompx_allreduce_nb, ompx_target_allreduce, ompx_target_allreduce_nb, ompx_scan_nb, ompx_target_scan
+    public :: ompx_target_scan_nb, ompx_exscan_nb, ompx_target_exscan, ompx_target_exscan_nb
+    public :: ompx_reduce_scatter_nb, ompx_target_reduce_scatter, ompx_target_reduce_scatter_nb, ompx_gather_nb
+    public :: ompx_target_gather, ompx_target_gather_nb, ompx_scatter_nb, ompx_target_scatter
+    public :: ompx_target_scatter_nb, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb
+    public :: ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb
 
 #include "procedures.inc"
 #include "channels.inc"
+#include "devices.inc"
 
     !> status = ompx_allocate(array, shape [, kind]). Allocates global memory. `array` is a pointer of rank 1 to 3 to
     !> real, complex or integer elements of 4 or 8 bytes (parts of complex); the elements are undefined, the lower bounds
     !> 1. `kind` defaults to OMPX_MEM_SYMMETRIC; collective for symmetric and asymmetric memory. On an error
     !> (OMPX_ERR_NOMEM; OMPX_ERR_ARG for a negative extent) `array` is not associated.
     interface ompx_allocate
-#define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME
+#define FORM(NAME, FREE, TYPE, DIMENSIONS, RANK) module procedure :: NAME
 #include "forms.inc"
 #undef FORM
     end interface
     !> Frees an array of ompx_allocate(); collective if the allocation was. The pointer is not associated afterwards.
     interface ompx_deallocate
-#define FORM(NAME, TYPE, DIMENSIONS, RANK) module procedure :: NAME/**/_free
+#define FORM(NAME, FREE, TYPE, DIMENSIONS, RANK) module procedure :: FREE
 #include "forms.inc"
 #undef FORM
     end interface
@@ -193,7 +203,7 @@ contains
         end do
     end function
 
-#define FORM(NAME, TYPE, DIMENSIONS, RANK) \
+#define FORM(NAME, FREE, TYPE, DIMENSIONS, RANK) \
     function NAME(array, shape, kind) result(status) ;\
         TYPE, pointer, intent(out) :: array DIMENSIONS ;\
         integer, intent(in) :: shape(RANK) ;\
@@ -205,7 +215,7 @@ contains
         status = c_allocate(shape, RANK, int(storage_size(element)/8, c_size_t), kind, address) ;\
         if (status == OMPX_SUCCESS) call c_f_pointer(address, array, shape) ;\
     end function ;\
-    function NAME/**/_free(array) result(status) ;\
+    function FREE(array) result(status) ;\
         TYPE, pointer, intent(inout) :: array DIMENSIONS ;\
         integer(c_int) :: status ;\
         status = OMPX_SUCCESS ;\

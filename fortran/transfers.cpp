@@ -43,6 +43,10 @@ int check_pair(const call_site &site, const array &dst, const array &src) {
     if (int const status = check_end(site, src, "src"); status != OMPX_SUCCESS) {
         return status;
     }
+    if (dst.is_address() != src.is_address()) {
+        return site.fail(OMPX_ERR_ARG, "one side is a type(c_ptr), an address without a shape",
+                         "make an array of it: call c_f_pointer(address, array, shape)");
+    }
     if (dst.nbytes() != src.nbytes()) {
         return site.fail(OMPX_ERR_MISMATCH, "dst and src have different sizes",
                          "pass sections with as many elements, of one type");
@@ -51,6 +55,7 @@ int check_pair(const call_site &site, const array &dst, const array &src) {
 }
 
 using section_call = int (*)(const char *, int, const ompx_fortran_sections *);
+using device_section_call = int (*)(const char *, int, const ompx_fortran_sections *, int, int);
 
 /// A call that moves data between two arguments that may be sections.
 class transfer {
@@ -96,6 +101,27 @@ public:
         int status = move_sections(call);
         if (status == OMPX_SUCCESS && event != nullptr) {
             *event = nullptr;
+            status = ompx_fence();
+        }
+        return status;
+    }
+    /// run() and start() on devices; `event` is null for calls that wait.
+    template <typename Plain>
+    int run_on_devices(device_section_call call, int dst_device, int src_device, bool is_nb,
+                       ompx_event_t *event, Plain &&plain) const {
+        if (status_ != OMPX_SUCCESS) {
+            return status_;
+        }
+        if (is_contiguous()) {
+            return plain();
+        }
+        int status = with_sections([&](const char *function, const ompx_fortran_sections &both) {
+            return call(function, rank_, &both, dst_device, src_device);
+        });
+        if (status == OMPX_SUCCESS && is_nb) {
+            if (event != nullptr) {
+                *event = nullptr;
+            }
             status = ompx_fence();
         }
         return status;
@@ -181,6 +207,56 @@ int diomp_fortran_get_nb(CFI_cdesc_t *to, int rank, CFI_cdesc_t *from, ompx_even
         return ompx_get_nb(given.dst().data(), rank, given.src().data(), given.dst().nbytes(),
                            event);
     });
+}
+
+int diomp_fortran_target_put(int rank, CFI_cdesc_t *to, int dst_device, CFI_cdesc_t *from,
+                             int src_device) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_target_put", rank, to, from);
+    return given.run_on_devices(
+        ompx_fortran_target_put, dst_device, src_device, false, nullptr, [&] {
+            return ompx_target_put(rank, given.dst().data(), dst_device, given.src().data(),
+                                   src_device, given.src().nbytes());
+        });
+}
+
+int diomp_fortran_target_get(CFI_cdesc_t *to, int dst_device, int rank, CFI_cdesc_t *from,
+                             int src_device) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_target_get", rank, to, from);
+    return given.run_on_devices(
+        ompx_fortran_target_get, dst_device, src_device, false, nullptr, [&] {
+            return ompx_target_get(given.dst().data(), dst_device, rank, given.src().data(),
+                                   src_device, given.dst().nbytes());
+        });
+}
+
+int diomp_fortran_target_put_nb(int rank, CFI_cdesc_t *to, int dst_device, CFI_cdesc_t *from,
+                                int src_device, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_target_put_nb", rank, to, from);
+    return given.run_on_devices(ompx_fortran_target_put, dst_device, src_device, true, event, [&] {
+        return ompx_target_put_nb(rank, given.dst().data(), dst_device, given.src().data(),
+                                  src_device, given.src().nbytes(), event);
+    });
+}
+
+int diomp_fortran_target_get_nb(CFI_cdesc_t *to, int dst_device, int rank, CFI_cdesc_t *from,
+                                int src_device, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    transfer const given("ompx_target_get_nb", rank, to, from);
+    return given.run_on_devices(ompx_fortran_target_get, dst_device, src_device, true, event, [&] {
+        return ompx_target_get_nb(given.dst().data(), dst_device, rank, given.src().data(),
+                                  src_device, given.dst().nbytes(), event);
+    });
+}
+
+void *diomp_fortran_target_alloc(std::size_t nbytes, int device, int kind) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    uintptr_t const allocators[] = {0, OMPX_SYMMETRIC_MEM_ALLOC_VALUE_,
+                                    OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_, OMPX_LOCAL_MEM_ALLOC_VALUE_};
+    bool const is_known = kind >= OMPX_MEM_SYMMETRIC && kind <= OMPX_MEM_LOCAL;
+    return ompx_target_alloc(nbytes, device, allocators[is_known ? kind : 0]);
 }
 
 /// A contiguous target gets data and signal in one message, copied first if src is a section.

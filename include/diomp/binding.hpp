@@ -44,6 +44,25 @@ ompx_fortran_put_signal_nb(const char *function, int rank, const ompx_fortran_se
                            std::uint64_t *signal, std::uint64_t value, int op,
                            ompx_event **event) noexcept;
 
+/// ompx_target_put and ompx_target_get for sections, with the devices of both sides.
+__attribute__((visibility("default"))) int
+ompx_fortran_target_put(const char *function, int rank, const ompx_fortran_sections *given,
+                        int dst_device, int src_device) noexcept;
+__attribute__((visibility("default"))) int
+ompx_fortran_target_get(const char *function, int rank, const ompx_fortran_sections *given,
+                        int dst_device, int src_device) noexcept;
+
+/// Where the memory of an own device is: `vendor` 0 (host memory, which the processor loads), 1
+/// (CUDA) or 2 (HIP), and the vendor's number of the device in this process. Starts the device.
+struct ompx_device_memory {
+    int vendor;
+    int number;
+};
+__attribute__((visibility("default"))) int
+ompx_device_memory_of(int device, ompx_device_memory *found) noexcept;
+/// OpenMP's number of the own device whose segment contains an address; -1: none. Does not block.
+__attribute__((visibility("default"))) int ompx_device_of_address(const void *address) noexcept;
+
 /// Call site in the program while the calling thread is in a procedure of the module, otherwise
 /// null (DIOMP_STATS=callsites).
 __attribute__((visibility("default"))) extern constinit thread_local const void *ompx_fortran_site;

@@ -36,13 +36,16 @@ finally:
     if _chosen is None:
         del _os.environ["DIOMP_ERRORS"]
 
+if _chosen is None:
+    _core.return_errors()  # if a library of target regions has loaded libdiomp before
+
 from ._core import (  # noqa: E402
     WORLD, Event, Group, UserOp, abort, atomic_add, atomic_and, atomic_compare_swap, atomic_fetch,
     atomic_fetch_add, atomic_fetch_and, atomic_fetch_max, atomic_fetch_min, atomic_fetch_or,
     atomic_fetch_xor, atomic_max, atomic_min, atomic_or, atomic_set, atomic_swap, atomic_xor, barrier,
     barrier_nb, fence, finalize, free, get, get_nb, is_initialized, local_rank, num_local_ranks,
-    num_ranks, path_info, put, put_nb, put_signal, rank, remote_view, signal_wait, status_string,
-    wait_rma, wait_until)
+    num_rank_devices, num_ranks, path_info, put, put_nb, put_signal, rank, rank_device, remote_view,
+    signal_wait, status_string, wait_rma, wait_until)
 from ._core import (  # noqa: E402
     allgather, allgather_nb, allgatherv, allgatherv_nb, allreduce, allreduce_nb, alltoall, alltoall_nb,
     alltoallv, alltoallv_nb, bcast, bcast_nb, exscan, exscan_nb, gather, gather_nb, gatherv, gatherv_nb,
@@ -51,6 +54,7 @@ from ._core import (  # noqa: E402
 from .constants import (  # noqa: E402
     AVG, BAND, BOR, BXOR, CMP_EQ, CMP_GE, CMP_GT, CMP_LE, CMP_LT, CMP_NE, LAND, LOR, MAX, MIN, PROD,
     RMA_ALL, RMA_ATOMIC, RMA_GET, RMA_PUT, SIGNAL_ADD, SIGNAL_SET, SUM, Cmp, MemKind, Op, Rma, Signal)
+from .devices import DeviceArray, device_array, device_empty, device_full, device_zeros  # noqa: E402
 from .errors import Error, Status  # noqa: E402
 from .locks import Lock, ThreadLock  # noqa: E402
 from .memory import (  # noqa: E402
@@ -58,5 +62,5 @@ from .memory import (  # noqa: E402
     unregister, zeros)
 
 __version__ = "1.0.0"
-__all__ = [_name for _name in dir() if not _name.startswith("_") and _name not in ("constants", "errors", "events",
+__all__ = [_name for _name in dir() if not _name.startswith("_") and _name not in ("constants", "devices", "errors", "events",
                                                                                   "locks", "memory")]

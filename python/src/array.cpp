@@ -69,6 +69,18 @@ block *block_of(PyArrayObject *array) {
     return found;
 }
 
+nb::object array_at(void *address, PyArray_Descr *descr, const PyArray_Dims &shape,
+                    const npy_intp *strides, int flags, const nb::object &base) {
+    Py_INCREF(descr); // the next call takes a reference
+    nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, shape.len, shape.ptr,
+                                                      strides, address, flags, nullptr));
+    if (!array.is_valid() || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array.ptr()),
+                                                   nb::object(base).release().ptr()) < 0) {
+        throw nb::python_error();
+    }
+    return array;
+}
+
 std::string describe(const argument &given, nb::handle value) {
     std::string text = given.name;
     text += '=';
@@ -98,7 +110,8 @@ PyArrayObject *to_array(const argument &given, nb::handle value) {
             fail(given, value, OMPX_ERR_ARG, "is a NumPy scalar, which is a copy of an element",
                  "pass a section of one element, a[i:i+1]");
         }
-        fail(given, value, OMPX_ERR_ARG, "is not a NumPy array", "pass a NumPy array");
+        fail(given, value, OMPX_ERR_ARG, "is not a NumPy array in host memory",
+             "pass a NumPy array; device arrays are operands of put, get and collectives");
     }
     auto *const array = reinterpret_cast<PyArrayObject *>(value.ptr());
     if (holds_references(array)) {

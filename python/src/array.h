@@ -15,11 +15,16 @@ namespace diomp::python {
 struct block {
     void *address = nullptr;
     std::size_t nbytes = 0;
-    ompx_mem_kind_t kind = OMPX_MEM_NONE;
+    ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< none: memory of another package
+    int device = -1;                      ///< OpenMP's number; -1: the host
     bool is_freed = false;
 };
 /// The block that an array lies in, nullptr if its memory is not from this module.
 [[nodiscard]] block *block_of(PyArrayObject *array);
+
+/// A new array of a type and a shape at an address, whose memory belongs to `base`.
+[[nodiscard]] nb::object array_at(void *address, PyArray_Descr *descr, const PyArray_Dims &shape,
+                                  const npy_intp *strides, int flags, const nb::object &base);
 
 /// Name of the function and of one of its arguments, for messages.
 struct argument {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Collectives on contiguous arrays, blocking and with an event. Sizes are checked here where a
-// member can see them: C's functions get no sizes of buffers.
+// Collectives on contiguous arrays in host or device memory, blocking and with an event. Sizes are
+// checked here where a member can see them: C's functions get no sizes of buffers.
 #include "array.h"
+#include "devices.h"
 #include "events.h"
 #include "groups.h"
 #include "operators.h"
 
 #include <cstddef>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 namespace diomp::python {
 
@@ -24,11 +27,19 @@ public:
         return static_cast<std::size_t>(check(ompx_group_size(group_)));
     }
     [[nodiscard]] bool is_root(int root) const { return check(ompx_group_rank(group_)) == root; }
-    [[nodiscard]] PyArrayObject *source(nb::handle value) const {
-        return to_contiguous({function_, "src"}, value);
+    [[nodiscard]] PyArrayObject *source(nb::handle value) {
+        nb::object const layout = keep({function_, "src"}, value);
+        return add(to_contiguous({function_, "src"}, layout));
     }
-    [[nodiscard]] PyArrayObject *target(nb::handle value, const char *name = "dst") const {
-        return to_contiguous_writable({function_, name}, value);
+    [[nodiscard]] PyArrayObject *target(nb::handle value, const char *name = "dst") {
+        nb::object const layout = keep({function_, name}, value);
+        return add(to_contiguous_writable({function_, name}, layout));
+    }
+    /// The device of all arrays, or host_device.
+    [[nodiscard]] int device() const { return device_; }
+    /// The objects that an operation in flight uses: `given` and what arrays were made of them.
+    [[nodiscard]] nb::object objects(const nb::object &given) const {
+        return given + nb::make_tuple(kept_);
     }
     /// Checks that dst and src have one dtype and that `larger` has `factor` times the elements of
     /// `smaller`.
@@ -38,8 +49,28 @@ public:
     }
 
 private:
+    nb::object keep(const argument &given, nb::handle value) {
+        nb::object layout = to_layout(given, value);
+        kept_.append(layout);
+        return layout;
+    }
+    /// Checks that the array is on the device of the others.
+    PyArrayObject *add(PyArrayObject *array) {
+        int const device = device_of(array);
+        if (has_arrays_ && device != device_) {
+            fail(function_, "", OMPX_ERR_ARG, "dst and src are not on one device",
+                 "copy one of them by diomp.put or diomp.get");
+        }
+        has_arrays_ = true;
+        device_ = device;
+        return array;
+    }
+
     const char *function_;
     ompx_group_t group_;
+    nb::list kept_;
+    bool has_arrays_ = false;
+    int device_ = host_device;
 };
 
 void member_call::check_sizes(PyArrayObject *larger, PyArrayObject *smaller,
@@ -63,16 +94,44 @@ void member_call::check_sizes(PyArrayObject *larger, PyArrayObject *smaller,
          factor == 1 ? "pass arrays of equal size" : "allocate it with the shape (size, ...)");
 }
 
-/// Makes the call, with an event if is_nb. `objects` are the arguments that it uses.
-template <bool is_nb, typename Blocking, typename Nonblocking, typename... Arguments>
-std::conditional_t<is_nb, event, void> make_call(nb::object objects, Blocking blocking,
-                                                 Nonblocking nonblocking, Arguments... arguments) {
+/// C's four functions of a collective.
+template <typename Blocking, typename Nonblocking, typename OnDevice, typename OnDeviceNonblocking>
+struct forms {
+    Blocking blocking;
+    Nonblocking nonblocking;
+    OnDevice on_device; ///< with the device after the addresses
+    OnDeviceNonblocking on_device_nonblocking;
+};
+
+/// Makes the call, with an event if is_nb: addresses, then the other arguments. `given` are the
+/// objects that it uses.
+template <bool is_nb, typename Forms, typename... Addresses, typename... Arguments>
+std::conditional_t<is_nb, event, void>
+make_call(const member_call &call, const nb::object &given, const Forms &of,
+          std::tuple<Addresses...> addresses, Arguments... arguments) {
+    nb::object const objects = call.objects(given);
     if constexpr (is_nb) {
-        return start(std::move(objects),
-                     [&](ompx_event_t *event) { return nonblocking(arguments..., event); });
+        return start(objects, [&](ompx_event_t *event) {
+            return std::apply(
+                [&](auto... each) {
+                    return call.device() == host_device
+                               ? of.nonblocking(each..., arguments..., call.group(), event)
+                               : of.on_device_nonblocking(each..., call.device(), arguments...,
+                                                          call.group(), event);
+                },
+                addresses);
+        });
     } else {
-        run([&] { return blocking(arguments...); });
-        throw_pending(objects);
+        run([&] {
+            return std::apply(
+                [&](auto... each) {
+                    return call.device() == host_device
+                               ? of.blocking(each..., arguments..., call.group())
+                               : of.on_device(each..., call.device(), arguments..., call.group());
+                },
+                addresses);
+        });
+        throw_pending(given);
     }
 }
 
@@ -81,17 +140,19 @@ using outcome = std::conditional_t<is_nb, event, void>;
 
 template <bool is_nb>
 outcome<is_nb> bcast(nb::handle value, int root, const group *members) {
-    member_call const call(is_nb ? "diomp.bcast_nb" : "diomp.bcast", members);
+    member_call call(is_nb ? "diomp.bcast_nb" : "diomp.bcast", members);
     PyArrayObject *const array =
         call.is_root(root) ? call.source(value) : call.target(value, "array");
-    return make_call<is_nb>(nb::make_tuple(value), ompx_bcast_from, ompx_bcast_nb,
-                            PyArray_DATA(array), bytes_of(array), root, call.group());
+    return make_call<is_nb>(call, nb::make_tuple(value),
+                            forms{ompx_bcast_from, ompx_bcast_from_nb, ompx_target_bcast_from,
+                                  ompx_target_bcast_from_nb},
+                            std::tuple(PyArray_DATA(array)), bytes_of(array), root);
 }
 
 template <bool is_nb>
 outcome<is_nb> reduce(nb::handle dst, nb::handle src, nb::handle op, int root,
                       const group *members) {
-    member_call const call(is_nb ? "diomp.reduce_nb" : "diomp.reduce", members);
+    member_call call(is_nb ? "diomp.reduce_nb" : "diomp.reduce", members);
     PyArrayObject *const from = call.source(src);
     void *to = nullptr;
     if (call.is_root(root)) {
@@ -100,54 +161,66 @@ outcome<is_nb> reduce(nb::handle dst, nb::handle src, nb::handle op, int root,
         to = PyArray_DATA(target);
     }
     reduction const by = call.reduce_by(op, from);
-    return make_call<is_nb>(nb::make_tuple(dst, src, op), ompx_reduce, ompx_reduce_nb, to,
-                            PyArray_DATA(from), count_of(from), by.type, by.op, root, call.group());
+    return make_call<is_nb>(
+        call, nb::make_tuple(dst, src, op),
+        forms{ompx_reduce, ompx_reduce_nb, ompx_target_reduce, ompx_target_reduce_nb},
+        std::tuple<void *, const void *>(to, PyArray_DATA(from)), count_of(from), by.type, by.op,
+        root);
 }
 
 /// allreduce, scan and exscan, which have equal arguments.
-template <bool is_nb, auto blocking, auto nonblocking>
-outcome<is_nb> reduce_to_all(const char *function, nb::handle dst, nb::handle src, nb::handle op,
-                             const group *members) {
-    member_call const call(function, members);
+template <bool is_nb, typename Forms>
+outcome<is_nb> reduce_to_all(const char *function, const Forms &of, nb::handle dst, nb::handle src,
+                             nb::handle op, const group *members) {
+    member_call call(function, members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
     call.check_sizes(to, from, 1);
     reduction const by = call.reduce_by(op, from);
-    return make_call<is_nb>(nb::make_tuple(dst, src, op), blocking, nonblocking, PyArray_DATA(to),
-                            PyArray_DATA(from), count_of(from), by.type, by.op, call.group());
+    return make_call<is_nb>(call, nb::make_tuple(dst, src, op), of,
+                            std::tuple<void *, const void *>(PyArray_DATA(to), PyArray_DATA(from)),
+                            count_of(from), by.type, by.op);
 }
 
 template <bool is_nb>
 outcome<is_nb> allreduce(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
-    return reduce_to_all<is_nb, ompx_allreduce, ompx_allreduce_nb>(
-        is_nb ? "diomp.allreduce_nb" : "diomp.allreduce", dst, src, op, members);
+    return reduce_to_all<is_nb>(
+        is_nb ? "diomp.allreduce_nb" : "diomp.allreduce",
+        forms{ompx_allreduce, ompx_allreduce_nb, ompx_target_allreduce, ompx_target_allreduce_nb},
+        dst, src, op, members);
 }
 template <bool is_nb>
 outcome<is_nb> scan(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
-    return reduce_to_all<is_nb, ompx_scan, ompx_scan_nb>(is_nb ? "diomp.scan_nb" : "diomp.scan",
-                                                         dst, src, op, members);
+    return reduce_to_all<is_nb>(
+        is_nb ? "diomp.scan_nb" : "diomp.scan",
+        forms{ompx_scan, ompx_scan_nb, ompx_target_scan, ompx_target_scan_nb}, dst, src, op,
+        members);
 }
 template <bool is_nb>
 outcome<is_nb> exscan(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
-    return reduce_to_all<is_nb, ompx_exscan, ompx_exscan_nb>(
-        is_nb ? "diomp.exscan_nb" : "diomp.exscan", dst, src, op, members);
+    return reduce_to_all<is_nb>(
+        is_nb ? "diomp.exscan_nb" : "diomp.exscan",
+        forms{ompx_exscan, ompx_exscan_nb, ompx_target_exscan, ompx_target_exscan_nb}, dst, src, op,
+        members);
 }
 
 template <bool is_nb>
 outcome<is_nb> reduce_scatter(nb::handle dst, nb::handle src, nb::handle op, const group *members) {
-    member_call const call(is_nb ? "diomp.reduce_scatter_nb" : "diomp.reduce_scatter", members);
+    member_call call(is_nb ? "diomp.reduce_scatter_nb" : "diomp.reduce_scatter", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
     call.check_sizes(from, to, call.size());
     reduction const by = call.reduce_by(op, from);
-    return make_call<is_nb>(nb::make_tuple(dst, src, op), ompx_reduce_scatter,
-                            ompx_reduce_scatter_nb, PyArray_DATA(to), PyArray_DATA(from),
-                            count_of(to), by.type, by.op, call.group());
+    return make_call<is_nb>(call, nb::make_tuple(dst, src, op),
+                            forms{ompx_reduce_scatter, ompx_reduce_scatter_nb,
+                                  ompx_target_reduce_scatter, ompx_target_reduce_scatter_nb},
+                            std::tuple<void *, const void *>(PyArray_DATA(to), PyArray_DATA(from)),
+                            count_of(to), by.type, by.op);
 }
 
 template <bool is_nb>
 outcome<is_nb> gather(nb::handle dst, nb::handle src, int root, const group *members) {
-    member_call const call(is_nb ? "diomp.gather_nb" : "diomp.gather", members);
+    member_call call(is_nb ? "diomp.gather_nb" : "diomp.gather", members);
     PyArrayObject *const from = call.source(src);
     void *to = nullptr;
     if (call.is_root(root)) {
@@ -155,13 +228,15 @@ outcome<is_nb> gather(nb::handle dst, nb::handle src, int root, const group *mem
         call.check_sizes(target, from, call.size());
         to = PyArray_DATA(target);
     }
-    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_gather, ompx_gather_nb, to,
-                            PyArray_DATA(from), bytes_of(from), root, call.group());
+    return make_call<is_nb>(
+        call, nb::make_tuple(dst, src),
+        forms{ompx_gather, ompx_gather_nb, ompx_target_gather, ompx_target_gather_nb},
+        std::tuple<void *, const void *>(to, PyArray_DATA(from)), bytes_of(from), root);
 }
 
 template <bool is_nb>
 outcome<is_nb> scatter(nb::handle dst, nb::handle src, int root, const group *members) {
-    member_call const call(is_nb ? "diomp.scatter_nb" : "diomp.scatter", members);
+    member_call call(is_nb ? "diomp.scatter_nb" : "diomp.scatter", members);
     PyArrayObject *const to = call.target(dst);
     void *from = nullptr;
     if (call.is_root(root)) {
@@ -169,34 +244,41 @@ outcome<is_nb> scatter(nb::handle dst, nb::handle src, int root, const group *me
         call.check_sizes(source, to, call.size());
         from = PyArray_DATA(source);
     }
-    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_scatter, ompx_scatter_nb,
-                            PyArray_DATA(to), from, bytes_of(to), root, call.group());
+    return make_call<is_nb>(
+        call, nb::make_tuple(dst, src),
+        forms{ompx_scatter, ompx_scatter_nb, ompx_target_scatter, ompx_target_scatter_nb},
+        std::tuple<void *, const void *>(PyArray_DATA(to), from), bytes_of(to), root);
 }
 
 template <bool is_nb>
 outcome<is_nb> allgather(nb::handle dst, nb::handle src, const group *members) {
-    member_call const call(is_nb ? "diomp.allgather_nb" : "diomp.allgather", members);
+    member_call call(is_nb ? "diomp.allgather_nb" : "diomp.allgather", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
     call.check_sizes(to, from, call.size());
-    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_allgather, ompx_allgather_nb,
-                            PyArray_DATA(to), PyArray_DATA(from), bytes_of(from), call.group());
+    return make_call<is_nb>(
+        call, nb::make_tuple(dst, src),
+        forms{ompx_allgather, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb},
+        std::tuple<void *, const void *>(PyArray_DATA(to), PyArray_DATA(from)), bytes_of(from));
 }
 
 template <bool is_nb>
 outcome<is_nb> alltoall(nb::handle dst, nb::handle src, const group *members) {
-    member_call const call(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", members);
+    member_call call(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
     call.check_sizes(to, from, 1);
     std::size_t const block_bytes = bytes_of(from) / call.size();
     if (block_bytes * call.size() != bytes_of(from)) {
-        fail(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", describe({"", "src"}, src),
-             OMPX_ERR_ARG, "src is not divisible into a block for each member",
+        fail(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall",
+             describe({"", "src"}, nb::handle(reinterpret_cast<PyObject *>(from))), OMPX_ERR_ARG,
+             "src is not divisible into a block for each member",
              "allocate it with the shape (size, ...)");
     }
-    return make_call<is_nb>(nb::make_tuple(dst, src), ompx_alltoall, ompx_alltoall_nb,
-                            PyArray_DATA(to), PyArray_DATA(from), block_bytes, call.group());
+    return make_call<is_nb>(
+        call, nb::make_tuple(dst, src),
+        forms{ompx_alltoall, ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb},
+        std::tuple<void *, const void *>(PyArray_DATA(to), PyArray_DATA(from)), block_bytes);
 }
 
 /// Defines NAME and NAME_nb. The arguments' names and defaults follow the functions.
@@ -213,11 +295,14 @@ void define(nb::module_ &m, const std::string &name, Blocking blocking, Nonblock
           doc_nb.c_str());
 }
 
-constexpr const char *rooted = "dst: numpy.ndarray | None, src: numpy.ndarray, root: int = 0, "
-                               "group: Group | None = None";
-constexpr const char *reducing = "dst: numpy.ndarray, src: numpy.ndarray, op: int | UserOp = 1, "
-                                 "group: Group | None = None";
-constexpr const char *plain = "dst: numpy.ndarray, src: numpy.ndarray, group: Group | None = None";
+constexpr const char *rooted =
+    "dst: diomp.devices.Operand | None, src: diomp.devices.Operand, root: int = 0, "
+    "group: Group | None = None";
+constexpr const char *reducing =
+    "dst: diomp.devices.Operand, src: diomp.devices.Operand, op: int | UserOp = 1, "
+    "group: Group | None = None";
+constexpr const char *plain =
+    "dst: diomp.devices.Operand, src: diomp.devices.Operand, group: Group | None = None";
 
 void bind_moves(nb::module_ &m) {
     auto const dst = nb::arg("dst");
@@ -225,16 +310,16 @@ void bind_moves(nb::module_ &m) {
     auto const root = nb::arg("root") = 0;
     auto const none = nb::arg("group") = nb::none();
     define(m, "bcast", bcast<false>, bcast<true>,
-           "array: numpy.ndarray, root: int = 0, group: Group | None = None",
+           "array: diomp.devices.Operand, root: int = 0, group: Group | None = None",
            "Copies the array of the root to all members.", nb::arg("array"), root, none);
     define(m, "gather", gather<false>, gather<true>, rooted,
            "dst[size, ...] at the root: src of each member. dst may be None elsewhere.", dst.none(),
            src, root, none);
-    define(
-        m, "scatter", scatter<false>, scatter<true>,
-        "dst: numpy.ndarray, src: numpy.ndarray | None, root: int = 0, group: Group | None = None",
-        "dst of member i: block i of src[size, ...] of the root. src may be None elsewhere.", dst,
-        src.none(), root, none);
+    define(m, "scatter", scatter<false>, scatter<true>,
+           "dst: diomp.devices.Operand, src: diomp.devices.Operand | None, root: int = 0, group: "
+           "Group | None = None",
+           "dst of member i: block i of src[size, ...] of the root. src may be None elsewhere.",
+           dst, src.none(), root, none);
     define(m, "allgather", allgather<false>, allgather<true>, plain,
            "dst[size, ...] on all members: src of each member.", dst, src, none);
     define(m, "alltoall", alltoall<false>, alltoall<true>, plain,
@@ -248,7 +333,8 @@ void bind_reductions(nb::module_ &m) {
     auto const op = nb::arg("op") = static_cast<int>(OMPX_SUM);
     auto const none = nb::arg("group") = nb::none();
     define(m, "reduce", reduce<false>, reduce<true>,
-           "dst: numpy.ndarray | None, src: numpy.ndarray, op: int | UserOp = 1, root: int = 0, "
+           "dst: diomp.devices.Operand | None, src: diomp.devices.Operand, op: int | UserOp = 1, "
+           "root: int = 0, "
            "group: Group | None = None",
            "dst at the root: the combined src of all members. dst may be None elsewhere.",
            dst.none(), src, op, nb::arg("root") = 0, none);

@@ -59,6 +59,9 @@ void bind_process(nb::module_ &m) {
     m.def(
         "abort", [](int code) { ompx_abort(code); }, nb::arg("code") = 1,
         "Ends all ranks of the job at once with this exit status.");
+    m.def(
+        "return_errors", [] { check(ompx_set_errors(OMPX_ERRORS_RETURN, OMPX_SCOPE_LIBRARY)); },
+        "Calls of this process return their errors, whichever library they are made from.");
     m.def("path_info", path_info, nb::arg("rank"),
           "The path of transfers to a rank and the reason for it, such as 'shm'.");
     m.def(

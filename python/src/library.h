@@ -41,6 +41,7 @@ void run(Call &&call) {
 
 void bind_process(nb::module_ &m);
 void bind_memory(nb::module_ &m);
+void bind_devices(nb::module_ &m);
 void bind_transfers(nb::module_ &m);
 void bind_atomics(nb::module_ &m);
 void bind_synchronisation(nb::module_ &m);

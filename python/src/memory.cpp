@@ -2,9 +2,11 @@
 // Global memory as NumPy arrays. The garbage collector frees no global memory: it runs at different
 // times on different ranks, and frees are collective.
 #include "array.h"
+#include "devices.h"
 
 #include <cstdint>
 #include <cstring>
+#include <diomp/binding.hpp>
 #include <map>
 #include <nanobind/stl/vector.h>
 #include <vector>
@@ -17,6 +19,7 @@ namespace {
 /// ranks, since all ranks allocate in the same order. Guarded by the GIL.
 struct allocation {
     void *address = nullptr;
+    int device = host_device;
     bool is_dropped = false; ///< the garbage collector has collected all its arrays
 };
 std::map<std::uint64_t, allocation> &allocations() {
@@ -64,20 +67,29 @@ std::size_t checked_bytes(const PyArray_Dims &shape, PyArray_Descr *descr, std::
     return nbytes;
 }
 
-/// A new array of a type and a shape at an address, whose memory belongs to `base`.
-nb::object array_at(void *address, PyArray_Descr *descr, const PyArray_Dims &shape,
-                    const npy_intp *strides, int flags, const nb::object &base) {
-    Py_INCREF(descr); // the next call takes a reference
-    nb::object array = nb::steal(PyArray_NewFromDescr(&PyArray_Type, descr, shape.len, shape.ptr,
-                                                      strides, address, flags, nullptr));
-    if (!array.is_valid() || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array.ptr()),
-                                                   nb::object(base).release().ptr()) < 0) {
-        throw nb::python_error();
+bool g_has_device_memory = false; // guarded by the GIL
+
+/// OpenMP's allocator of a kind of memory, for ompx_target_alloc.
+std::uintptr_t allocator_of(int kind) {
+    switch (kind) {
+    case OMPX_MEM_SYMMETRIC:
+        return OMPX_SYMMETRIC_MEM_ALLOC_VALUE_;
+    case OMPX_MEM_ASYMMETRIC:
+        return OMPX_ASYMMETRIC_MEM_ALLOC_VALUE_;
+    case OMPX_MEM_LOCAL:
+        return OMPX_LOCAL_MEM_ALLOC_VALUE_;
+    default:
+        return 0;
     }
-    return array;
 }
 
-nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_order, bool zero) {
+int free_memory(void *address, int device) {
+    return device == host_device ? ompx_free(address) : ompx_target_free(address, device);
+}
+
+/// An array, or the layout of one on a device, whose memory is not initialised.
+nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_order, bool zero,
+                    int device) {
     PyArray_Dims dims{nullptr, 0};
     PyArray_Descr *descr = nullptr;
     if (PyArray_DescrConverter(dtype.ptr(), &descr) == 0) {
@@ -93,9 +105,16 @@ nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_o
     dims.ptr = extents.data();
     std::size_t const nbytes = checked_bytes(dims, descr, item_bytes);
 
-    block made{nullptr, nbytes, static_cast<ompx_mem_kind_t>(kind), false};
+    block made{nullptr, nbytes, static_cast<ompx_mem_kind_t>(kind), device, false};
+    if (device != host_device) {
+        ompx_device_memory unused{};
+        check(ompx_device_memory_of(device, &unused)); // with a status, unlike ompx_target_alloc()
+        g_has_device_memory = true;
+    }
     run([&] {
-        made.address = ompx_alloc(nbytes, 0, made.kind);
+        made.address = device == host_device
+                           ? ompx_alloc(nbytes, 0, made.kind)
+                           : ompx_target_alloc(nbytes, device, allocator_of(kind));
         if (made.address != nullptr && zero) {
             std::memset(made.address, 0, nbytes);
         }
@@ -105,7 +124,7 @@ nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_o
     std::uint64_t number = UINT64_MAX;
     if (made.kind != OMPX_MEM_LOCAL) {
         number = next_number++;
-        allocations()[number] = {made.address, false};
+        allocations()[number] = {made.address, device, false};
     }
     nb::object const base =
         nb::cast(new tracked_block(made, number), nb::rv_policy::take_ownership);
@@ -116,13 +135,15 @@ nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_o
 
 void free_array(nb::handle value) {
     argument const given{"diomp.free", "array"};
-    PyArrayObject *const array = to_array(given, value);
-    auto *const owner = static_cast<tracked_block *>(block_of(array));
-    if (owner == nullptr) {
+    nb::object const layout = to_layout(given, value);
+    PyArrayObject *const array = to_array(given, layout);
+    block *const found = block_of(array);
+    if (found == nullptr || found->kind == OMPX_MEM_NONE) {
         fail(given, value, OMPX_ERR_ADDRESS, "was not allocated by this package",
              "pass an array of diomp.zeros, empty, full or array, or a view of one");
     }
-    run([&] { return ompx_free(owner->address); });
+    auto *const owner = static_cast<tracked_block *>(found);
+    run([&] { return free_memory(owner->address, owner->device); });
     owner->is_freed = true;
     allocations().erase(owner->number);
     PyArray_CLEARFLAGS(array, NPY_ARRAY_WRITEABLE); // finds at least stores through this array
@@ -146,7 +167,9 @@ std::size_t free_marked(const std::vector<bool> &marks) {
         }
     }
     for (std::uint64_t const number : numbers) {
-        run([&, address = allocations().at(number).address] { return ompx_free(address); });
+        run([given = allocations().at(number)] {
+            return free_memory(given.address, given.device);
+        });
         allocations().erase(number);
     }
     return numbers.size();
@@ -190,17 +213,20 @@ void unregister_array(nb::handle value) {
 
 } // namespace
 
+bool has_device_memory() { return g_has_device_memory; }
+
 void bind_memory(nb::module_ &m) {
     nb::class_<block>(m, "Block", "An allocation of global memory; the base of its arrays.")
         .def_ro("nbytes", &block::nbytes, "Size in bytes.")
         .def_ro("is_freed", &block::is_freed, "Whether diomp.free has freed it.");
     nb::class_<tracked_block, block>(m, "TrackedBlock", "A block that records its end.");
     m.def("allocate", allocate, nb::arg("shape"), nb::arg("dtype"), nb::arg("kind"),
-          nb::arg("fortran_order"), nb::arg("zero"),
+          nb::arg("fortran_order"), nb::arg("zero"), nb::arg("device") = host_device,
           nb::sig("def allocate(shape: int | tuple[int, ...], dtype: object, kind: int, "
-                  "fortran_order: bool, zero: bool) -> numpy.ndarray"),
-          "An array in global memory.");
-    m.def("free", free_array, nb::arg("array"), nb::sig("def free(array: numpy.ndarray) -> None"),
+                  "fortran_order: bool, zero: bool, device: int = -1) -> numpy.ndarray"),
+          "An array in global memory, or the layout of one on a device.");
+    m.def("free", free_array, nb::arg("array"),
+          nb::sig("def free(array: numpy.ndarray | diomp.devices.DeviceArray) -> None"),
           "Frees the memory of an array of this package, or of the array that it is a view of. "
           "Collective for symmetric and asymmetric memory. No view of it may be used afterwards.");
     m.def("dropped", dropped,

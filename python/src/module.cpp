@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
     m.doc() = "The functions of diomp.h for NumPy arrays. Programs import diomp.";
     diomp::python::bind_process(m);
     diomp::python::bind_memory(m);
+    diomp::python::bind_devices(m);
     diomp::python::bind_events(m);
     diomp::python::bind_transfers(m);
     diomp::python::bind_atomics(m);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Collectives with a size for each member: counts and offsets are in elements.
 #include "array.h"
+#include "devices.h"
 #include "events.h"
 #include "groups.h"
 
@@ -17,6 +18,10 @@ namespace {
 
 using sizes = std::vector<std::size_t>;
 
+nb::handle layout_of(PyArrayObject *array) {
+    return nb::handle(reinterpret_cast<PyObject *>(array));
+}
+
 /// The blocks of all members in one array, in bytes as C's functions take them.
 class blocks {
 public:
@@ -31,9 +36,13 @@ public:
     [[nodiscard]] const std::size_t *nbytes(std::size_t element_bytes);
     [[nodiscard]] const std::size_t *offsets(std::size_t element_bytes);
 
+    /// The device of the array that was checked last, or host_device.
+    [[nodiscard]] int device() const { return device_; }
+    /// What arrays were made of the arguments.
+    [[nodiscard]] nb::object kept() const { return kept_; }
+
 private:
-    [[nodiscard]] PyArrayObject *check_array(const char *name, nb::handle value,
-                                             bool is_written) const;
+    [[nodiscard]] PyArrayObject *check_array(const char *name, nb::handle value, bool is_written);
     [[nodiscard]] std::size_t end() const;
     static void scale(sizes &into, const sizes &from, std::size_t factor);
 
@@ -43,6 +52,8 @@ private:
     std::optional<sizes> offsets_;
     sizes count_bytes_;
     sizes offset_bytes_;
+    nb::list kept_;
+    int device_ = host_device;
 };
 
 blocks::blocks(const char *function, const group *members, const sizes &counts,
@@ -69,15 +80,20 @@ std::size_t blocks::end() const {
     return last;
 }
 
-PyArrayObject *blocks::check_array(const char *name, nb::handle value, bool is_written) const {
-    return is_written ? to_contiguous_writable({function_, name}, value)
-                      : to_contiguous({function_, name}, value);
+PyArrayObject *blocks::check_array(const char *name, nb::handle value, bool is_written) {
+    nb::object const layout = to_layout({function_, name}, value);
+    kept_.append(layout);
+    PyArrayObject *const array = is_written ? to_contiguous_writable({function_, name}, layout)
+                                            : to_contiguous({function_, name}, layout);
+    device_ = device_of(array);
+    return array;
 }
 
 PyArrayObject *blocks::check_all(const char *name, nb::handle value, bool is_written) {
     PyArrayObject *const array = check_array(name, value, is_written);
     if (end() > count_of(array)) {
-        fail({function_, name}, value, OMPX_ERR_RANGE, "is too small for the blocks of all members",
+        fail({function_, name}, layout_of(array), OMPX_ERR_RANGE,
+             "is too small for the blocks of all members",
              "allocate at least " + std::to_string(end()) + " elements");
     }
     return array;
@@ -86,7 +102,7 @@ PyArrayObject *blocks::check_all(const char *name, nb::handle value, bool is_wri
 PyArrayObject *blocks::check_own(const char *name, nb::handle value, bool is_written) {
     PyArrayObject *const array = check_array(name, value, is_written);
     if (count_of(array) != counts_[own_]) {
-        fail({function_, name}, value, OMPX_ERR_ARG,
+        fail({function_, name}, layout_of(array), OMPX_ERR_ARG,
              "does not have as many elements as this member's count",
              "pass " + std::to_string(counts_[own_]) + " elements");
     }
@@ -117,7 +133,11 @@ std::size_t item_bytes(PyArrayObject *array) {
     return static_cast<std::size_t>(PyArray_ITEMSIZE(array));
 }
 
-void check_types(const char *function, PyArrayObject *dst, PyArrayObject *src) {
+void check_pair(const char *function, PyArrayObject *dst, PyArrayObject *src) {
+    if (device_of(dst) != device_of(src)) {
+        fail(function, "", OMPX_ERR_ARG, "dst and src are not on one device",
+             "copy one of them by diomp.put or diomp.get");
+    }
     if (!have_same_type(dst, src)) {
         fail(function,
              describe({"", "dst"}, nb::handle(reinterpret_cast<PyObject *>(dst))) + ", " +
@@ -136,11 +156,16 @@ event gatherv(nb::handle dst, const sizes &counts, nb::handle src, int root, con
     void *to = nullptr;
     if (check(ompx_group_rank(handle_of(members))) == root) {
         PyArrayObject *const target = all.check_all("dst", dst, true);
-        check_types(function, target, from);
+        check_pair(function, target, from);
         to = PyArray_DATA(target);
     }
     std::size_t const element = item_bytes(from);
-    return start(nb::make_tuple(dst, src), [&](ompx_event_t *event) {
+    return start(nb::make_tuple(dst, src, all.kept()), [&](ompx_event_t *event) {
+        if (all.device() != host_device) {
+            return ompx_target_gatherv_nb(to, all.nbytes(element), all.offsets(element),
+                                          PyArray_DATA(from), all.device(), root,
+                                          handle_of(members), event);
+        }
         return ompx_gatherv_nb(to, all.nbytes(element), all.offsets(element), PyArray_DATA(from),
                                root, handle_of(members), event);
     });
@@ -154,11 +179,16 @@ event scatterv(nb::handle dst, nb::handle src, const sizes &counts, int root, co
     void *from = nullptr;
     if (check(ompx_group_rank(handle_of(members))) == root) {
         PyArrayObject *const source = all.check_all("src", src, false);
-        check_types(function, to, source);
+        check_pair(function, to, source);
         from = PyArray_DATA(source);
     }
     std::size_t const element = item_bytes(to);
-    return start(nb::make_tuple(dst, src), [&](ompx_event_t *event) {
+    return start(nb::make_tuple(dst, src, all.kept()), [&](ompx_event_t *event) {
+        if (all.device() != host_device) {
+            return ompx_target_scatterv_nb(PyArray_DATA(to), from, all.nbytes(element),
+                                           all.offsets(element), all.device(), root,
+                                           handle_of(members), event);
+        }
         return ompx_scatterv_nb(PyArray_DATA(to), from, all.nbytes(element), all.offsets(element),
                                 root, handle_of(members), event);
     });
@@ -170,9 +200,14 @@ event allgatherv(nb::handle dst, const sizes &counts, nb::handle src, const grou
     blocks all(function, members, counts, offsets);
     PyArrayObject *const from = all.check_own("src", src, false);
     PyArrayObject *const to = all.check_all("dst", dst, true);
-    check_types(function, to, from);
+    check_pair(function, to, from);
     std::size_t const element = item_bytes(from);
-    return start(nb::make_tuple(dst, src), [&](ompx_event_t *event) {
+    return start(nb::make_tuple(dst, src, all.kept()), [&](ompx_event_t *event) {
+        if (all.device() != host_device) {
+            return ompx_target_allgatherv_nb(PyArray_DATA(to), all.nbytes(element),
+                                             all.offsets(element), PyArray_DATA(from), all.device(),
+                                             handle_of(members), event);
+        }
         return ompx_allgatherv_nb(PyArray_DATA(to), all.nbytes(element), all.offsets(element),
                                   PyArray_DATA(from), handle_of(members), event);
     });
@@ -186,9 +221,16 @@ event alltoallv(nb::handle dst, const sizes &dst_counts, nb::handle src, const s
     blocks sent(function, members, src_counts, src_offsets);
     PyArrayObject *const to = received.check_all("dst", dst, true);
     PyArrayObject *const from = sent.check_all("src", src, false);
-    check_types(function, to, from);
+    check_pair(function, to, from);
     std::size_t const element = item_bytes(from);
-    return start(nb::make_tuple(dst, src), [&](ompx_event_t *event) {
+    nb::object const objects = nb::make_tuple(dst, src, received.kept(), sent.kept());
+    return start(objects, [&](ompx_event_t *event) {
+        if (sent.device() != host_device) {
+            return ompx_target_alltoallv_nb(PyArray_DATA(to), received.nbytes(element),
+                                            received.offsets(element), PyArray_DATA(from),
+                                            sent.nbytes(element), sent.offsets(element),
+                                            sent.device(), handle_of(members), event);
+        }
         return ompx_alltoallv_nb(PyArray_DATA(to), received.nbytes(element),
                                  received.offsets(element), PyArray_DATA(from),
                                  sent.nbytes(element), sent.offsets(element), handle_of(members),
@@ -219,25 +261,29 @@ void bind_variable_collectives(nb::module_ &m) {
     auto const none = nb::arg("group") = nb::none();
     auto const offsets = nb::arg("offsets") = nb::none();
     define(m, "gatherv", gatherv,
-           "dst: numpy.ndarray | None, counts: collections.abc.Sequence[int], src: numpy.ndarray, "
+           "dst: diomp.devices.Operand | None, counts: collections.abc.Sequence[int], src: "
+           "diomp.devices.Operand, "
            "root: int = 0, group: Group | None = None, "
            "offsets: collections.abc.Sequence[int] | None = None",
            "gather() of counts[i] elements of member i; offsets[i] elements from the start of dst, "
            "by default one block after another.",
            dst.none(), counts, src, root, none, offsets);
     define(m, "scatterv", scatterv,
-           "dst: numpy.ndarray, src: numpy.ndarray | None, counts: collections.abc.Sequence[int], "
+           "dst: diomp.devices.Operand, src: diomp.devices.Operand | None, counts: "
+           "collections.abc.Sequence[int], "
            "root: int = 0, group: Group | None = None, "
            "offsets: collections.abc.Sequence[int] | None = None",
            "scatter() of counts[i] elements to member i.", dst, src.none(), counts, root, none,
            offsets);
     define(m, "allgatherv", allgatherv,
-           "dst: numpy.ndarray, counts: collections.abc.Sequence[int], src: numpy.ndarray, "
+           "dst: diomp.devices.Operand, counts: collections.abc.Sequence[int], src: "
+           "diomp.devices.Operand, "
            "group: Group | None = None, offsets: collections.abc.Sequence[int] | None = None",
            "allgather() of counts[i] elements of member i.", dst, counts, src, none, offsets);
     define(
         m, "alltoallv", alltoallv,
-        "dst: numpy.ndarray, dst_counts: collections.abc.Sequence[int], src: numpy.ndarray, "
+        "dst: diomp.devices.Operand, dst_counts: collections.abc.Sequence[int], src: "
+        "diomp.devices.Operand, "
         "src_counts: collections.abc.Sequence[int], group: Group | None = None, "
         "dst_offsets: collections.abc.Sequence[int] | None = None, "
         "src_offsets: collections.abc.Sequence[int] | None = None",

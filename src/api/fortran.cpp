@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Functions for the library of the Fortran module: its error reports and transfers of sections.
+// Functions for the bindings: error reports, transfers of sections, and whose memory an address is.
 #include "api/internal/put_signal.h"
 #include "api/internal/state.h"
 #include "diomp/binding.hpp"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
+#include "offload/mover.h"
+#include "offload/offload.h"
 #include "rma/box.h"
 #include "rma/box_transfers.h"
 #include "rma/rma.h"
@@ -41,6 +45,33 @@ int move(const char *function, const void *site, int rank, const ompx_fortran_se
             std::size_t const nbytes = shape.total_bytes();
             DIOMP_TRY(api::check_transfer(running, rank, given.dst, given.src, nbytes));
             auto moved = move_section(running.transfers(), shape);
+            DIOMP_TRY(moved);
+            stats = {rma::name(moved.value()), nbytes, rank};
+            return {};
+        });
+}
+
+int move_on_devices(const char *function, const void *site, rma::direction dir, int rank,
+                    const ompx_fortran_sections &given, int dst_device, int src_device) {
+    bool const is_put = dir == rma::direction::put;
+    auto const n = static_cast<std::size_t>(given.num_dims);
+    rma::section const shape{given.element_bytes,
+                             {given.counts, n},
+                             {is_put ? given.dst_strides : given.src_strides, n},
+                             {is_put ? given.src_strides : given.dst_strides, n}};
+    offload::transfer_side const dst{given.dst, dst_device, "dst_device"};
+    offload::transfer_side const src{given.src, src_device, "src_device"};
+    return api::call(
+        function, site,
+        [&] {
+            return fmt::format("{}, dst_device={}, src_device={}", describe(rank, given),
+                               dst_device, src_device);
+        },
+        [&](runtime::runtime &running, api::call_stats &stats) -> status {
+            std::size_t const nbytes = shape.total_bytes();
+            DIOMP_TRY(api::check_transfer(running, rank, given.dst, given.src, nbytes));
+            auto moved = running.devices().mover().move_box(
+                dir, world_rank{rank}, is_put ? dst : src, is_put ? src : dst, shape);
             DIOMP_TRY(moved);
             stats = {rma::name(moved.value()), nbytes, rank};
             return {};
@@ -95,4 +126,45 @@ int ompx_fortran_put_signal_nb(const char *function, int rank, const ompx_fortra
                           return signals.start_box(world_rank{rank}, given->dst, given->src, walk,
                                                    change, event);
                       });
+}
+
+int ompx_fortran_target_put(const char *function, int rank, const ompx_fortran_sections *given,
+                            int dst_device, int src_device) noexcept {
+    return move_on_devices(function, DIOMP_SITE, rma::direction::put, rank, *given, dst_device,
+                           src_device);
+}
+
+int ompx_fortran_target_get(const char *function, int rank, const ompx_fortran_sections *given,
+                            int dst_device, int src_device) noexcept {
+    return move_on_devices(function, DIOMP_SITE, rma::direction::get, rank, *given, dst_device,
+                           src_device);
+}
+
+int ompx_device_memory_of(int device, ompx_device_memory *found) noexcept {
+    return api::call(
+        "ompx_device_memory_of", DIOMP_SITE, [&] { return fmt::format("device={}", device); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(running.devices().segments().segment_of(device));
+            offload::accelerator const *const on =
+                running.devices().segments().accelerator_of(device);
+            *found = {0, 0};
+            if (on != nullptr) {
+                *found = {static_cast<int>(on->made_by), on->id.value()};
+            }
+            return {};
+        });
+}
+
+int ompx_device_of_address(const void *address) noexcept {
+    int device = -1;
+    api::call(
+        "ompx_device_of_address", DIOMP_SITE, [&] { return fmt::format("address={}", address); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            auto const *const segment = running.devices().segments().table().containing(address);
+            if (segment != nullptr) {
+                device = segment->device();
+            }
+            return {};
+        });
+    return device;
 }

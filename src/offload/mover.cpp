@@ -159,17 +159,19 @@ status mover::copy_on_stream(transfer_mode mode, world_rank rank, const accelera
     return {};
 }
 
-result<rma::path> mover::move_box(rma::direction dir, world_rank rank, const transfer_side &remote,
-                                  const transfer_side &local, const rma::box &shape) {
+result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer_side remote,
+                                   transfer_side local, result<rma::box_walk> made) {
     int const num = openmp_.count();
     DIOMP_TRY(openmp_devices::check(remote.device, num, remote.argument));
     DIOMP_TRY(openmp_devices::check(local.device, num, local.argument));
-    auto made = rma::box_walk::make(shape);
     DIOMP_TRY(made);
     rma::box_walk const &walk = made.value();
     if (walk.empty()) {
         return rma::path::self;
     }
+    // From the first elements of a section to its lowest addresses.
+    remote.pointer = static_cast<const std::byte *>(remote.pointer) + walk.remote_shift();
+    local.pointer = static_cast<const std::byte *>(local.pointer) + walk.local_shift();
     auto found_here =
         translator_.locate_local(local.pointer, local.device, num, walk.local_extent());
     DIOMP_TRY(found_here);

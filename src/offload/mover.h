@@ -43,17 +43,22 @@ public:
     /// use it.
     result<rma::path> move(transfer_mode mode, world_rank rank, const transfer_side &remote,
                            const transfer_side &local, std::size_t nbytes, translation &reusable);
-    /// Transfers a box; the pointers are those of the arrays that contain it. One copy per run
-    /// where a stream copies; runs are packed into chunks where they go through host memory.
-    /// Blocks.
+    /// Transfers a box or a section; the pointers are the starts of a box's arrays, and address the
+    /// first elements of a section. One copy per run where a stream copies; runs are packed into
+    /// chunks where they go through host memory. Blocks.
+    template <typename Shape>
     result<rma::path> move_box(rma::direction dir, world_rank rank, const transfer_side &remote,
-                               const transfer_side &local, const rma::box &shape);
+                               const transfer_side &local, const Shape &shape) {
+        return move_walk(dir, rank, remote, local, rma::box_walk::make(shape));
+    }
 
     /// Allocates and pins now what transfers of a device through host memory need: a driver may
     /// wait for running kernels before it does so.
     status prepare_for_regions(const accelerator &on);
 
 private:
+    result<rma::path> move_walk(rma::direction dir, world_rank rank, transfer_side remote,
+                                transfer_side local, result<rma::box_walk> made);
     result<rma::path> start_or_move(transfer_mode mode, world_rank rank,
                                     const memory::location &there, std::byte *here,
                                     std::size_t nbytes);

@@ -8,8 +8,11 @@ program misuse_test
     real(c_double) :: mine(100)
     real(c_float) :: single(50)
     integer :: me, ranks
+    type(ompx_event_t) :: event
+    type(c_ptr) :: address
     me = ompx_rank_num()
     ranks = ompx_num_ranks()
+    nullify (none)
     mine = 0
     single = 0
     call succeed(ompx_allocate(a, [100]), "allocate")
@@ -21,6 +24,16 @@ program misuse_test
     call expect(ompx_put_nb(0, m(1:5, 1:2), m(2:1:-1, 1:5)), OMPX_ERR_MISMATCH, "different shapes")
     call expect(ompx_put(ranks, a(1:9:2), mine(9:1:-2)), OMPX_ERR_RANK, "ompx_put")
     call expect(ompx_get(mine(9:1:-2), 0, mine(1:9:2)), OMPX_ERR_ADDRESS, "ompx_get")
+    address = c_loc(a)
+    call expect(ompx_put(0, none, mine), OMPX_ERR_ARG, "dst is a pointer without a target")
+    call expect(ompx_get(mine(1:9:2), 0, none), OMPX_ERR_ARG, "src is a pointer without a target")
+    call expect(ompx_allreduce(none, op=OMPX_SUM), OMPX_ERR_ARG, "without a target")
+    call expect(ompx_put(0, address, mine), OMPX_ERR_ARG, "c_f_pointer(address, array, shape)")
+    call expect(ompx_target_put(0, none, -1, mine, -1), OMPX_ERR_ARG, "without a target")
+    call expect(ompx_target_put(0, a, 1000, mine, -1), OMPX_ERR_ARG, "dst_device is 1000")
+    call expect(ompx_target_put(0, m(1:5, 1:2), -1, m(1:2, 1:5), -1), OMPX_ERR_MISMATCH, "different shapes")
+    call expect(ompx_allreduce_nb(mine(1:10:2), op=OMPX_SUM, event=event), OMPX_ERR_UNSUPPORTED, "section with gaps")
+    call expect(ompx_target_allreduce(mine, single, -1, OMPX_SUM), OMPX_ERR_ARG, "one type")
     call expect(ompx_register(mine(1:10:2)), OMPX_ERR_UNSUPPORTED, "section with gaps")
     call unknown_end(a)
     call expect(ompx_allocate(none, [-1]), OMPX_ERR_ARG, "extent 1 of 1: -1")

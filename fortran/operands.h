@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Arguments of collectives: their checks, and contiguous copies of sections.
+#pragma once
+
+#include "array.h"
+#include "contiguous_buffer.h"
+
+namespace diomp::fortran {
+
+inline ompx_group_t group_of(const ompx_group_t *given) {
+    return given == nullptr ? ompx_group_world : *given;
+}
+
+/// dst and src of a call, with contiguous copies of sections; an absent src means in place.
+class operands {
+public:
+    operands(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from)
+        : dst_(to), src_(from == nullptr ? to : from), in_place_(from == nullptr),
+          site_(function, dst_, src_), status_(check_end(site_, dst_, "dst")) {
+        if (status_ == OMPX_SUCCESS) {
+            status_ = check_end(site_, src_, "src");
+        }
+    }
+    /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
+    template <typename Call>
+    int run(Call &&call) const {
+        contiguous_buffer to;
+        contiguous_buffer from;
+        int status = status_;
+        if (status == OMPX_SUCCESS) {
+            status = to.load(site_, dst_);
+        }
+        if (status == OMPX_SUCCESS && !in_place_) {
+            status = from.load(site_, src_);
+        }
+        if (status == OMPX_SUCCESS) {
+            status = call(to.data(), in_place_ ? to.data() : from.data());
+        }
+        if (status == OMPX_SUCCESS) {
+            to.store_back(dst_);
+        }
+        return status;
+    }
+    /// run() for calls that return before their end, or on device memory: sections are an error.
+    template <typename Call>
+    int run_contiguous(Call &&call) const {
+        int status = status_;
+        if (status == OMPX_SUCCESS) {
+            status = check_contiguous(site_, dst_, "dst");
+        }
+        if (status == OMPX_SUCCESS) {
+            status = check_contiguous(site_, src_, "src");
+        }
+        return status == OMPX_SUCCESS ? call(dst_.data(), src_.data()) : status;
+    }
+    [[nodiscard]] const array &dst() const { return dst_; }
+    [[nodiscard]] const array &src() const { return src_; }
+
+    /// Checks a reduction's arrays: one type, which the operators support. MINLOC and MAXLOC take
+    /// arrays of shape (2, ...): a value and an index of its type.
+    operands &require_one_type(ompx_op_t op) {
+        type_ = src_.type();
+        if (status_ == OMPX_SUCCESS && (type_ == 0 || dst_.type() != type_)) {
+            status_ =
+                site_.fail(OMPX_ERR_ARG, "dst and src do not have one type that reductions support",
+                           "pass integers, reals, complex numbers or logicals");
+        }
+        if (status_ == OMPX_SUCCESS && (op == OMPX_MINLOC || op == OMPX_MAXLOC)) {
+            type_ = pair_type(type_);
+            numbers_per_element_ = 2;
+            if (type_ == 0 || !holds_pairs(dst_) || !holds_pairs(src_)) {
+                status_ = site_.fail(OMPX_ERR_ARG, "the arrays do not hold values and indices",
+                                     "pass arrays of shape (2, ...) of integer or real of 4 or 8 "
+                                     "bytes, the value first");
+            }
+        }
+        return *this;
+    }
+    /// Of a reduction, after require_one_type().
+    [[nodiscard]] ompx_type_t type() const { return type_; }
+    [[nodiscard]] std::size_t elements(const array &of) const {
+        return of.count() / numbers_per_element_;
+    }
+    /// Checks that `large` holds `blocks` blocks of the size of `small`, unless blocks <= 0.
+    operands &require_blocks(const array &large, const array &small, int blocks) {
+        if (status_ == OMPX_SUCCESS && blocks > 0 &&
+            large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
+            status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not match",
+                                 "one of them holds a block of the other's size for each member "
+                                 "that it gets data from or has data for");
+        }
+        return *this;
+    }
+
+    /// Checks that src divides into one block per member. A negative number is an error status.
+    operands &require_divisible_by(int members) {
+        if (status_ == OMPX_SUCCESS && members < 1) {
+            status_ = members;
+        }
+        if (status_ == OMPX_SUCCESS && src_.count() % static_cast<std::size_t>(members) != 0) {
+            status_ = site_.fail(OMPX_ERR_MISMATCH, "src does not divide into a block per member",
+                                 "pass as many elements for each member of the group");
+        }
+        return *this;
+    }
+
+private:
+    static ompx_type_t pair_type(ompx_type_t of) {
+        switch (of) {
+        case OMPX_INT32:
+            return OMPX_2INT;
+        case OMPX_INT64:
+            return OMPX_2INT64;
+        case OMPX_FLOAT:
+            return OMPX_2FLOAT;
+        case OMPX_DOUBLE:
+            return OMPX_2DOUBLE;
+        default:
+            return 0;
+        }
+    }
+    static bool holds_pairs(const array &given) {
+        return given.rank() > 0 && given.dim(0).extent == 2;
+    }
+
+    array dst_;
+    array src_;
+    bool in_place_;
+    call_site site_;
+    int status_;
+    ompx_type_t type_ = 0;
+    std::size_t numbers_per_element_ = 1;
+};
+
+/// Number of blocks in the buffer of the root; 0, which require_blocks() ignores, on other members.
+inline int blocks_at(int root, ompx_group_t group) {
+    return ompx_group_rank(group) == root ? ompx_group_size(group) : 0;
+}
+
+} // namespace diomp::fortran
