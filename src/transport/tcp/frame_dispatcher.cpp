@@ -102,7 +102,9 @@ bool frame_dispatcher::handle_reply(connection &conn, peer &from, const frame &h
             return false;
         }
         acceptor_.note_connected(from);
-        conn.send({.what = kind::conn_confirm}, nullptr, 0, nullptr);
+        if (head.number != 0) {
+            conn.send({.what = kind::conn_confirm}, nullptr, 0, nullptr);
+        }
         return true;
     case kind::conn_confirm:
         return true;

@@ -46,7 +46,7 @@ bool lifecycle::adopt(unique_fd fd, std::unique_ptr<sealed_stream> sealed) {
         conn_.stream_ = byte_stream(std::move(fd), std::move(sealed));
         conn_.is_watched_for_write_.store(false, std::memory_order_relaxed);
         conn_.change_to(state::accepted);
-        append_last({.what = kind::conn_ack});
+        append_last({.what = kind::conn_ack, .number = 1});
         conn_.publish();
     }
     conn_.transmit();

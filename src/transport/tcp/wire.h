@@ -27,7 +27,7 @@ enum class kind : std::uint8_t {
     ping,         ///< the reply is `handled`
     handled,      ///< credit: `number` bytes of messages have been handled; also a reply
     conn_ack,     ///< from the rank that accepted the connection: it is the one to use
-    conn_confirm, ///< the reply: frames may follow
+    conn_confirm, ///< the reply: the connection is in use
     // The end of an idle connection; both sides may then open another one. `number`: as in
     // `handled`.
     close_request, ///< the last frame of its sender, until the reply
