@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <sys/eventfd.h>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -124,7 +126,7 @@ TEST(idle_waiters, do_not_sleep_without_a_descriptor) {
     idle_driver driver;
     transport::poller_count pollers;
     transport::idle_waiters waiters(driver, pollers);
-    ASSERT_TRUE(waiters.start(-1).ok());
+    waiters.start(-1);
     EXPECT_FALSE(waiters.wait(milliseconds{60000}, [] { return false; }));
 }
 
@@ -133,7 +135,7 @@ TEST(idle_waiters, are_woken_by_another_thread) {
     transport::poller_count pollers;
     unique_fd const descriptor(::eventfd(0, EFD_CLOEXEC));
     transport::idle_waiters waiters(driver, pollers);
-    ASSERT_TRUE(waiters.start(descriptor.get()).ok());
+    waiters.start(descriptor.get());
     std::atomic<bool> is_over{false};
     auto const begin = steady::now();
     std::thread waker([&] {
@@ -143,6 +145,47 @@ TEST(idle_waiters, are_woken_by_another_thread) {
     EXPECT_TRUE(waiters.wait(milliseconds{60000}, [&] { return is_over.load(); }));
     waker.join();
     EXPECT_LT(ms_since(begin), 60000);
+}
+
+// Each waits for its own condition; all are woken for each, and none takes the wake of another one.
+TEST(idle_waiters, wake_all_and_lose_no_wake) {
+    constexpr int num_threads = 4;
+    constexpr int num_rounds = 500;
+    idle_driver driver;
+    transport::poller_count pollers;
+    unique_fd const descriptor(::eventfd(0, EFD_CLOEXEC));
+    transport::idle_waiters waiters(driver, pollers);
+    waiters.start(descriptor.get());
+    std::array<std::atomic<int>, num_threads> released{};
+    std::array<std::atomic<int>, num_threads> passed{};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < num_threads; ++i) {
+        threads.emplace_back([&, i] {
+            for (int round = 1; round <= num_rounds; ++round) {
+                auto const is_over = [&] { return released[i] >= round; };
+                while (!is_over()) {
+                    waiters.wait(milliseconds{60000}, is_over);
+                }
+                passed[i] = round;
+            }
+        });
+    }
+    auto const begin = steady::now();
+    for (int round = 1; round <= num_rounds; ++round) {
+        for (std::size_t i = 0; i < num_threads; ++i) {
+            released[i] = round;
+            waiters.wake();
+        }
+        for (auto &each : passed) {
+            while (each < round && ms_since(begin) < 60000) {
+                std::this_thread::yield();
+            }
+        }
+    }
+    EXPECT_LT(ms_since(begin), 60000) << "a thread slept to its limit";
+    for (auto &each : threads) {
+        each.join();
+    }
 }
 
 TEST(poller_count, tells_polling_from_sleeping) {

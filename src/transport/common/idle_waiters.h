@@ -2,14 +2,13 @@
 // Threads that sleep on a network's descriptor while they wait for an operation.
 #pragma once
 
-#include "base/result.h"
-#include "base/unique_fd.h"
 #include "transport/common/network_driver.h"
 #include "transport/common/poller_count.h"
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <vector>
 
 namespace diomp::transport {
 
@@ -20,13 +19,13 @@ public:
         : driver_(driver), pollers_(pollers) {}
 
     /// `event_fd` is the network's descriptor; -1: there is none to sleep on.
-    status start(int event_fd);
+    void start(int event_fd) { event_fd_ = event_fd; }
     /// See network_progress::idle_wait.
     bool wait(std::chrono::microseconds limit, function_ref<bool()> is_over);
     /// Ends wait(). Costs one load if no thread waits.
     void wake() {
         if (num_waiting_.load(std::memory_order_seq_cst) > 0) [[unlikely]] {
-            signal_event();
+            wake_all();
         }
     }
     /// network_driver::arm, for one thread at a time.
@@ -42,13 +41,29 @@ public:
     }
 
 private:
-    void signal_event() const;
+    /// A thread that is in wait(), which wake() finds.
+    class waiting_thread {
+    public:
+        waiting_thread(idle_waiters &in, int event);
+        ~waiting_thread();
+        waiting_thread(const waiting_thread &) = delete;
+        waiting_thread &operator=(const waiting_thread &) = delete;
+
+    private:
+        idle_waiters &in_;
+        int event_;
+    };
+
+    void wake_all();
 
     network_driver &driver_;
     poller_count &pollers_;
+    std::mutex events_mutex_;
+    /// One for each thread in wait(): a thread that has been woken must not take the event of
+    /// another one, which would sleep on.
+    std::vector<int> events_;
     std::mutex arm_mutex_;
     int event_fd_ = -1;
-    unique_fd wake_event_;
     std::atomic<int> num_waiting_{0};
     /// The descriptor ended a wait, and there has been no progress since.
     std::atomic<bool> had_spurious_wakeup_{false};

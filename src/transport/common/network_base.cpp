@@ -8,7 +8,7 @@
 namespace diomp::transport {
 
 status network_base::start_thread(int event_fd) {
-    DIOMP_TRY(idle_waiters_.start(event_fd));
+    idle_waiters_.start(event_fd);
     caps_.wakes_idle_waits = event_fd >= 0;
     network_thread_work work;
     work.state = [this] { return poller_count_.state(); };
