@@ -268,11 +268,12 @@ void note_attach_time(execution &call) {
 status run_attached(execution &call, const std::vector<buffer_view> &buffers) {
     group::log_protocol("    cross-memory attach, {} bytes per block", call.block_bytes());
     status own = move(call, peer_buffers(call, buffers));
-    DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature, {own ? 0ULL : 1ULL}));
+    std::uint64_t const own_code = own ? 0 : static_cast<std::uint64_t>(own.failure().code());
+    DIOMP_TRY(call.members.barrier().arrive_and_wait(call.signature, {own_code}));
     DIOMP_TRY(own);
     for (std::size_t member = 0; member < call.size(); ++member) {
-        if (call.members.barrier().payload_of(member)[0] != 0) {
-            return error(OMPX_ERR_ADDRESS,
+        if (std::uint64_t const code = call.members.barrier().payload_of(member)[0]; code != 0) {
+            return error(static_cast<ompx_status>(static_cast<int>(code)),
                          fmt::format("rank {} could not access the buffers of the other members",
                                      call.members.members()[member].value()),
                          "its message has the cause; DIOMP_CMA=off uses shared memory instead");

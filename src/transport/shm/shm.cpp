@@ -191,9 +191,12 @@ private:
             if (moved < 0 && (errno == EPERM || errno == ENOSYS)) {
                 return error(OMPX_ERR_UNSUPPORTED, fmt::format("{} is not permitted here", name));
             }
-            return system_error(fmt::format("{} of {} bytes at {:#x} of rank {} (process {})", name,
-                                            nbytes, remote_address, peer.value(), pid),
-                                moved < 0 ? errno : EFAULT);
+            std::string what = fmt::format("{} of {} bytes at {:#x} of rank {} (process {})", name,
+                                           nbytes, remote_address, peer.value(), pid);
+            if (moved < 0 && errno == ESRCH) { // the launcher knows why it has ended
+                return error(OMPX_ERR_PEER, std::move(what) + ": it has ended");
+            }
+            return system_error(std::move(what), moved < 0 ? errno : EFAULT);
         }
         return {};
     }
