@@ -118,9 +118,10 @@ private:
             }
         }
         bool const has_result = std::ranges::find(destinations, call_.self()) != destinations.end();
-        std::byte *out = call_.dst() + begin;
-        if (!has_result || out == operands_[call_.self()]) { // in place, it is an operand
-            out = scratch_.get() + call_.size() * step_bytes();
+        std::byte *const apart = scratch_.get() + call_.size() * step_bytes();
+        std::byte *out = has_result ? call_.dst() + begin : apart;
+        if (out == operands_[call_.self()]) { // in place, it is an operand
+            out = apart;
         }
         reduce_in_order(call_.reduce, out, call_.size(), chunk.count,
                         [this](std::size_t member) { return operands_[member]; });
