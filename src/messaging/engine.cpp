@@ -71,7 +71,7 @@ public:
     void pause() {
         is_paused_ = true;
         count(-1);
-        while (waits_.pause_polling(what_)) {
+        while (waits_.pause_polling(what_, !std::exchange(has_paused_, true))) {
             waits_.resume_polling(what_);
             engine_.poll();
         }
@@ -94,6 +94,7 @@ private:
     std::atomic<int> &num_polling_;
     transport::wait_kind what_;
     bool is_paused_ = false;
+    bool has_paused_ = false;
 };
 
 } // namespace

@@ -28,9 +28,13 @@ bool conduit_waits::end_polling() {
     return waiting || network_->has_messages();
 }
 
-bool conduit_waits::pause_polling(wait_kind what) {
+bool conduit_waits::pause_polling(wait_kind what, bool is_first) {
     if (!sleeps_on_network(what)) {
         return end_polling();
+    }
+    if (is_first) {
+        network_->end_polling();
+        network_->begin_polling();
     }
     bool const waiting = node_.end_polling();
     return waiting || network_->has_messages();

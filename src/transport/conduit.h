@@ -26,8 +26,9 @@ public:
     void begin_polling();
     [[nodiscard]] bool end_polling();
     /// Like end_polling() and begin_polling(), around idle_wait(): the network need not know of a
-    /// sleep on its own descriptor.
-    [[nodiscard]] bool pause_polling(wait_kind what);
+    /// sleep on its own descriptor, but of the first one of a wait, from which on it checks whether
+    /// the peers respond.
+    [[nodiscard]] bool pause_polling(wait_kind what, bool is_first);
     void resume_polling(wait_kind what);
     /// Instead of resume_polling(), if the thread does not poll any more.
     void end_paused_polling(wait_kind what) {

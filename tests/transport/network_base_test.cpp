@@ -2,7 +2,9 @@
 // Sleeping on a network's descriptor. That of UCX stays readable as long as a connection waits for
 // its peer, although there is nothing to do.
 #include "support/remote_ranks.h"
+#include "support/thread_ranks.h"
 #include "transport/common/network_base.h"
+#include "transport/conduit.h"
 
 #include <gtest/gtest.h>
 
@@ -22,11 +24,26 @@ std::int64_t ms_since(steady::time_point begin) {
     return std::chrono::duration_cast<milliseconds>(steady::now() - begin).count();
 }
 
+/// A peer that never responds.
+class silent_peer final : public transport::network_peer {
+public:
+    silent_peer() : network_peer(world_rank{1}) {}
+    bool is_awaited() override { return awaited; }
+    std::string describe_outstanding(bool /*is_silent*/) override { return {}; }
+
+    std::atomic<bool> awaited{false};
+
+private:
+    std::string count_outstanding() const override { return {}; }
+};
+
 /// A network whose descriptor is readable from the start and stays so.
 class readable_network final : public transport::network_base {
 public:
-    explicit readable_network(launch::launcher &launcher)
-        : network_base(launcher, {}, [] {}), descriptor_(::eventfd(1, EFD_CLOEXEC)) {}
+    explicit readable_network(launch::launcher &launcher, bool is_readable = true,
+                              const transport::conduit_options &options = {})
+        : network_base(launcher, options, [] {}),
+          descriptor_(::eventfd(is_readable ? 1 : 0, EFD_CLOEXEC)) {}
     ~readable_network() override { stop_thread(); }
     readable_network(const readable_network &) = delete;
     readable_network &operator=(const readable_network &) = delete;
@@ -55,14 +72,18 @@ public:
 
     std::atomic<bool> moves{false}; ///< what a look at the network finds
     std::atomic<std::int64_t> num_looks{0};
+    silent_peer peer;
+    std::atomic<int> num_pings{0};
 
 private:
     bool serve() override {
         num_looks.fetch_add(1, std::memory_order_relaxed);
         return moves.load(std::memory_order_relaxed);
     }
-    void ping(transport::network_peer &) override {}
-    std::vector<transport::network_peer *> known_peers() const override { return {}; }
+    void ping(transport::network_peer &) override { ++num_pings; }
+    std::vector<transport::network_peer *> known_peers() const override {
+        return {const_cast<silent_peer *>(&peer)};
+    }
     status drain() override { return {}; }
 
     unique_fd descriptor_;
@@ -111,6 +132,36 @@ TEST_F(network_base, the_thread_sleeps_between_looks_that_find_nothing) {
     std::int64_t const elapsed_ms = ms_since(begin);
     // Two for each sleep of a millisecond, and what was under way at both ends.
     EXPECT_LE(looks, 2 * elapsed_ms + 10);
+}
+
+// The network's thread sleeps without a limit while no peer is awaited, and nothing but the wait
+// itself can end that sleep.
+TEST(network_liveness, peers_are_checked_during_a_wait_that_sleeps) {
+    test::lone_launcher launcher{0, 2, "test"};
+    transport::conduit_options options;
+    options.dead_peer_timeout_s = 0.4;
+    readable_network network(launcher, false, options);
+    ASSERT_TRUE(network.start().ok());
+    std::vector<std::unique_ptr<test::mailbox>> boxes;
+    boxes.push_back(std::make_unique<test::mailbox>());
+    test::thread_node node(boxes, world_rank{0});
+    std::atomic<std::uint32_t> store_sleepers{0};
+    transport::conduit_waits waits(node, &network, &store_sleepers);
+    std::this_thread::sleep_for(milliseconds{1000}); // longer than the check's interval
+    network.peer.awaited = true;
+    constexpr auto what = transport::wait_kind::handler;
+    waits.begin_polling();
+    auto const begin = steady::now();
+    for (bool is_first = true; !network.peer.is_failed() && ms_since(begin) < 20000;
+         is_first = false) {
+        EXPECT_FALSE(waits.pause_polling(what, is_first));
+        EXPECT_FALSE(
+            waits.idle_wait(what, waits.activity(), milliseconds{100}, [] { return false; }));
+        waits.resume_polling(what);
+    }
+    EXPECT_TRUE(network.peer.is_failed());
+    EXPECT_GT(network.num_pings, 0);
+    static_cast<void>(waits.end_polling());
 }
 
 /// A network without work and without peers.
