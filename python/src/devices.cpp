@@ -19,7 +19,7 @@ struct foreign_block : block {
 };
 
 struct number_format {
-    char kind; ///< NumPy's letter
+    char kind; ///< dtype.kind of NumPy
     dlpack::type_code code;
 };
 constexpr number_format formats[] = {{'i', dlpack::type_code::integer},

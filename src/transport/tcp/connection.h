@@ -256,7 +256,11 @@ public:
 private:
     using state = connection_state;
 
+    /// False: the connection is not in the first state.
+    [[nodiscard]] bool change(state from, state to);
     // Under the locks of the writer and of the queue:
+    /// Also under that of incoming().
+    void replace_stream(byte_stream &&next);
     [[nodiscard]] bool is_idle() const;
     /// Writes a frame without a body after what is being written; queued data stays behind it.
     void append_last(const frame &head);

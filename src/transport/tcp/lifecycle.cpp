@@ -40,11 +40,7 @@ bool lifecycle::adopt(unique_fd fd, std::unique_ptr<sealed_stream> sealed) {
             (conn_.current_state() == state::accepted && !is_closed_by_peer(conn_.stream_.fd()))) {
             return false;
         }
-        conn_.incoming_.discard();
-        // Of a socket that is accepted, nothing but its acknowledgement.
-        conn_.writer_.discard(conn_.stream_);
-        conn_.stream_ = byte_stream(std::move(fd), std::move(sealed));
-        conn_.is_watched_for_write_.store(false, std::memory_order_relaxed);
+        replace_stream(byte_stream(std::move(fd), std::move(sealed)));
         conn_.change_to(state::accepted);
         append_last({.what = kind::conn_ack, .number = 1});
         conn_.publish();
@@ -59,9 +55,7 @@ bool lifecycle::reuse(unique_fd fd) {
     if (conn_.target_ != nullptr || conn_.current_state() != state::closed) {
         return false;
     }
-    conn_.incoming_.discard();
-    conn_.stream_ = byte_stream(std::move(fd), nullptr);
-    conn_.is_watched_for_write_.store(false, std::memory_order_relaxed);
+    replace_stream(byte_stream(std::move(fd), nullptr));
     conn_.change_to(state::redundant);
     return true;
 }
@@ -74,6 +68,24 @@ void lifecycle::append_last(const frame &head) {
     send_queue only;
     only.append(head);
     conn_.writer_.take(only);
+}
+
+bool lifecycle::change(state from, state to) {
+    std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
+    if (conn_.current_state() != from) {
+        return false;
+    }
+    conn_.change_to(to);
+    conn_.publish();
+    return true;
+}
+
+void lifecycle::replace_stream(byte_stream &&next) {
+    conn_.incoming_.discard();
+    // Nothing but a reply or an acknowledgement that the peer does not wait for.
+    conn_.writer_.discard(conn_.stream_);
+    conn_.stream_ = std::move(next);
+    conn_.is_watched_for_write_.store(false, std::memory_order_relaxed);
 }
 
 bool lifecycle::request_close() {
@@ -114,61 +126,29 @@ bool lifecycle::reply_to_close(bool is_lower, bool may_close) {
     return true;
 }
 
-bool lifecycle::end_close() {
-    std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
-    if (conn_.current_state() != state::closing) {
-        return false;
-    }
-    conn_.change_to(state::ended);
-    conn_.publish();
-    return true;
-}
-
-bool lifecycle::resume() {
-    {
-        std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
-        if (conn_.current_state() != state::closing) {
-            return false;
-        }
-        conn_.change_to(state::connected);
-        conn_.publish();
-    }
-    conn_.transmit();
-    return true;
-}
-
 bool lifecycle::release() {
     auto const reading = conn_.incoming_.lock();
     std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
     if (conn_.current_state() != state::ended) {
         return false;
     }
-    conn_.incoming_.discard();
-    conn_.writer_.discard(conn_.stream_); // a reply that the peer has not waited for
-    conn_.stream_ = byte_stream();
-    conn_.is_watched_for_write_.store(false, std::memory_order_relaxed);
+    replace_stream({});
     conn_.change_to(state::dormant);
     conn_.publish();
     return true;
 }
 
-bool lifecycle::reopen() {
-    std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
-    if (conn_.current_state() != state::dormant) {
-        return false;
-    }
-    conn_.change_to(state::opening);
-    conn_.publish();
-    return true;
-}
+bool lifecycle::end_close() { return change(state::closing, state::ended); }
 
-bool lifecycle::mark_closed() {
-    std::scoped_lock const guard(conn_.write_mutex_, conn_.queue_mutex_);
-    if (conn_.current_state() != state::broken) {
+bool lifecycle::reopen() { return change(state::dormant, state::opening); }
+
+bool lifecycle::mark_closed() { return change(state::broken, state::closed); }
+
+bool lifecycle::resume() {
+    if (!change(state::closing, state::connected)) {
         return false;
     }
-    conn_.change_to(state::closed);
-    conn_.publish();
+    conn_.transmit();
     return true;
 }
 
