@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "messaging/internal/core_monitor.h"
 
+#include <algorithm>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -15,11 +16,17 @@ constexpr nanoseconds lost_slice{1'000'000};
 constexpr nanoseconds lost_slice_again{300'000};
 /// Cost of a sleep on both sides beyond that of a yield.
 constexpr nanoseconds sleep_cost{20'000};
-/// After a lost slice, waits sleep for this multiple of it before one tries a yield again. With 8,
-/// a tenth of the time beside a busy program is spent on trials; with 64, two ranks that share a
-/// core without such a program take too long to notice (barriers of two ranks beside two busy
-/// programs: 1 to 23 us with 8, 2 to 11 with 16, 2 to 19 with 64).
-constexpr int lost_time_factor = 16;
+/// After a lost slice, waits sleep for a multiple of it before one tries a yield again. The
+/// multiple is small at first, since many a slice is lost only once (to a rank that still starts,
+/// or computes for a moment), and is doubled as long as the trials lose slices too. At most 16:
+/// with 8, a tenth of the time beside a busy program is spent on trials; with 64, two ranks that
+/// share a core without such a program take too long to notice. Eight ranks on two cores: barriers
+/// of 8 to 15 us in ten jobs of ten; with 16 from the beginning, 120 to 240 us in a third of the
+/// jobs.
+constexpr int min_lost_time_factor = 1;
+constexpr int max_lost_time_factor = 16;
+/// After so many yields without a lost slice, the next lost one counts as the first.
+constexpr std::int64_t enough_yields = 16;
 constexpr nanoseconds max_sleep_period{1'000'000'000};
 /// If a yield lasts longer, another thread has run; the number of switches need not be read.
 constexpr nanoseconds other_thread_ran{10'000};
@@ -59,7 +66,12 @@ bool core_monitor::note_duration(nanoseconds lasted, clock::time_point now) {
     num_yields_.store(is_lost ? 0 : num_yields, std::memory_order_relaxed);
     bool const sleeps = is_lost && lasted > num_yields * sleep_cost;
     if (sleeps) {
-        auto const sleeping = std::min(lasted * lost_time_factor, max_sleep_period);
+        bool const is_again = num_yields < enough_yields;
+        int const doubled = lost_time_factor_.load(std::memory_order_relaxed) * 2;
+        int const factor =
+            std::clamp(is_again ? doubled : 0, min_lost_time_factor, max_lost_time_factor);
+        lost_time_factor_.store(factor, std::memory_order_relaxed);
+        auto const sleeping = std::min(lasted * factor, max_sleep_period);
         sleeps_until_.store((now + sleeping).time_since_epoch().count(), std::memory_order_relaxed);
     } else if (was_sleeping) {
         sleeps_until_.store(clock::rep{0}, std::memory_order_relaxed);

@@ -99,17 +99,37 @@ TEST(core_monitor, only_the_first_yield_of_a_wait_teaches_how_long_to_poll) {
     EXPECT_EQ(g_core.num_counts, 0);
 }
 
-TEST(core_monitor, sleeps_after_a_lost_slice_for_16_times_as_long) {
+TEST(core_monitor, sleeps_after_lost_slices_for_up_to_16_times_as_long) {
     core_monitor monitor(most, false, scripted());
     g_core.yield_lasts = 4ms;
     g_core.others_run = true;
     EXPECT_FALSE(monitor.should_sleep());
+    for (int const factor : {1, 2, 4, 8, 16, 16}) {
+        EXPECT_TRUE(monitor.yield(true));
+        EXPECT_TRUE(monitor.should_sleep());
+        g_core.now += factor * 4ms - 1ms;
+        EXPECT_TRUE(monitor.should_sleep()) << factor;
+        g_core.now += 1ms;
+        EXPECT_FALSE(monitor.should_sleep()) << "one wait tries a yield again";
+    }
+}
+
+// Ranks that start or compute for a moment are no busy program.
+TEST(core_monitor, sleeps_briefly_after_a_slice_that_follows_cheap_yields) {
+    core_monitor monitor(most, false, scripted());
+    g_core.yield_lasts = 4ms;
+    for (int const factor : {1, 2, 4}) {
+        EXPECT_TRUE(monitor.yield(true));
+        g_core.now += factor * 4ms;
+    }
+    g_core.yield_lasts = 200ns;
+    for (int yield = 0; yield < 20; ++yield) {
+        EXPECT_FALSE(monitor.yield(true));
+    }
+    g_core.yield_lasts = 4ms;
     EXPECT_TRUE(monitor.yield(true));
-    EXPECT_TRUE(monitor.should_sleep());
-    g_core.now += 63ms;
-    EXPECT_TRUE(monitor.should_sleep());
-    g_core.now += 1ms;
-    EXPECT_FALSE(monitor.should_sleep()) << "one wait tries a yield again";
+    g_core.now += 4ms;
+    EXPECT_FALSE(monitor.should_sleep());
 }
 
 // Of a program in another control group, which the yield does not prefer: its turn comes anyway.

@@ -11,8 +11,9 @@
 // Rules: (1) A wait polls at most max_polls times. The number is divided by four after each wait
 // whose first yield ran another thread, and grows by an eighth after each wait whose first yield
 // did not. (2) If yields take time slices and cost more on average than sleeps would, waits sleep
-// for a multiple of the slice instead; then one of them tries a yield again. A time slice that ends
-// just when a thread yields looks the same but is rare: the cheap yields in between outweigh it.
+// for a multiple of the slice instead; then one of them tries a yield again, and doubles the
+// multiple if that yield takes a slice too. A time slice that ends just when a thread yields looks
+// the same but is rare: the cheap yields in between outweigh it.
 // (3) Waits that sleep also adapt the number of polls before the sleep: divided by four after each
 // wait that polled in vain, increased after each that did not. When the number has reached 0, some
 // waits still poll a little, in case the awaited rank now runs on another core.
@@ -96,6 +97,7 @@ private:
     std::atomic<int> num_polls_;
     std::atomic<unsigned> num_waits_{0};      ///< waits that gave the core away at once
     std::atomic<std::int64_t> num_yields_{0}; ///< since the last yield that took a time slice
+    std::atomic<int> lost_time_factor_{0};    ///< of the last period of sleeping, to its slice
     /// In ticks of the clock; 0: waits do not sleep.
     std::atomic<clock::rep> sleeps_until_{0};
 };
