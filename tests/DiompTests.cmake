@@ -15,6 +15,10 @@ if(DIOMP_BATCH)
   target_compile_options(diomp_test_headers PRIVATE -O0)
   target_link_libraries(diomp_test_headers PRIVATE diomp_objects diomp_flags GTest::gmock)
   target_precompile_headers(diomp_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h>)
+  add_library(diomp_rank_test_headers OBJECT "${CMAKE_CURRENT_LIST_DIR}/support/headers.cpp")
+  target_compile_options(diomp_rank_test_headers PRIVATE -O0)
+  target_link_libraries(diomp_rank_test_headers PRIVATE DiOMP::diomp diomp_flags GTest::gmock)
+  target_precompile_headers(diomp_rank_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
 # diomp_thorough(<test>...): more of a kind that other tests show already, or long; `make check-all` runs these too.
@@ -53,12 +57,13 @@ function(diomp_add_unit_test name)
   set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENV}")
 endfunction()
 
-# diomp_add_rank_test(<name> NP <n>... SOURCES <source>... [GTEST] [ENV <NAME=VALUE>...] [ARGS <argument>...]
+# diomp_add_rank_test(<name> NP <n>... SOURCES <source>... [GTEST [OPTIMISE]] [ENV <NAME=VALUE>...] [ARGS <argument>...]
 #                     [LIBRARIES <target>...] [TIMEOUT <seconds>])
 #   A program linked with the shared library as a user's would be, run by diomp-run as test <name>.np<n>.
-#   GTEST adds tests/support/rank_main.cpp, so that the sources hold TEST()s only. Label: ranks.
+#   GTEST adds tests/support/rank_main.cpp, so that the sources hold TEST()s only; they are not optimised without OPTIMISE.
+#   Label: ranks.
 function(diomp_add_rank_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GTEST" "TIMEOUT" "NP;SOURCES;ENV;ARGS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GTEST;OPTIMISE" "TIMEOUT" "NP;SOURCES;ENV;ARGS;LIBRARIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
   endif()
@@ -73,6 +78,12 @@ function(diomp_add_rank_test name)
   if(arg_GTEST)
     target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/rank_main.cpp")
     target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest)
+    if(NOT arg_OPTIMISE AND NOT arg_LIBRARIES)
+      target_compile_options(${name} PRIVATE -O0)
+      if(DIOMP_BATCH)
+        target_precompile_headers(${name} REUSE_FROM diomp_rank_test_headers)
+      endif()
+    endif()
   endif()
   foreach(ranks IN LISTS arg_NP)
     # Unbound, since several tests may run at once and would share the first cores.
