@@ -15,8 +15,11 @@ function(diomp_precompile_headers)
   set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/KernelLanguage/API.cpp" TARGET_DIRECTORY omptarget
     PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   # Without this, plugins do not know OpenMP's numbers of their devices where the build has no OMPT.
-  set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/PluginManager.cpp" TARGET_DIRECTORY omptarget
-    PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_DEFINITIONS OMPT_SUPPORT)
+  if(NOT LIBOMPTARGET_OMPT_SUPPORT)
+    set_source_files_properties("${CMAKE_SOURCE_DIR}/libomptarget/PluginManager.cpp" TARGET_DIRECTORY omptarget
+      PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+      COMPILE_OPTIONS "-include;${DIOMP_SOURCE_DIR}/llvm/versions/DeviceNumbers.h")
+  endif()
   foreach(plugin common host cuda amdgpu diomp)
     set(target omptarget.rtl.${plugin})
     if(plugin STREQUAL "common")

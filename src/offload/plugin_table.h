@@ -3,9 +3,9 @@
 // looks up the symbol diomp_take_plugins in the program with dlsym and passes its table; see
 // table.h for the layout rules.
 //
-// One plugin per process. Functions that return int return 0 for success and -1 for an error,
-// unless stated otherwise; LLVM has then printed the reason to standard error. All functions block
-// until the device has finished. Thread-safe.
+// One plugin per process, and the first table that is passed. Functions that return int return 0
+// for success and -1 for an error, unless stated otherwise; LLVM has then printed the reason to
+// standard error. All functions block until the device has finished. Thread-safe.
 #pragma once
 
 #include "offload/remote_table.h"

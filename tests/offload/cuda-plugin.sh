@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # cuda_plugin_test.c with our libomptarget and runtime, on a stand-in for CUDA's driver. Status 77: the GPU toolchain is not
-# there (scripts/gpu-toolchain.sh).
+# there (scripts/gpu-toolchain.sh), or LLVM has no device runtime.
 #
-#   cuda-plugin.sh SOURCE_DIR BUILD_DIR STAND_IN
+#   cuda-plugin.sh SOURCE_DIR BUILD_DIR LLVM_VERSION STAND_IN
 set -eu
 source=$1
 build=$2
-stand_in=$3
+version=$3
+stand_in=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$source/scripts/gpu-toolchain.sh" --flags sm_80 >"$work/flags" 2>"$work/why" || {
+"$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" sm_80 >"$work/flags" 2>"$work/why" || {
     echo "skipped: $(cat "$work/why")"
     exit 77
 }

@@ -1,28 +1,30 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Minimod as one program for several GPUs and for host devices: are the images in it that libomptarget accepts, and does it
-# compute on what this machine has? Status 77: the GPU toolchain is not there (scripts/gpu-toolchain.sh).
+# compute on what this machine has? Status 77: the GPU toolchain is not there (scripts/gpu-toolchain.sh), or LLVM has no
+# device runtime.
 #
-#   fat-binary.sh SOURCE_DIR BUILD_DIR
+#   fat-binary.sh SOURCE_DIR BUILD_DIR LLVM_VERSION
 set -eu
 source=$1
 build=$2
+version=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 archs="sm_80 sm_90 host"
-"$source/scripts/gpu-toolchain.sh" --flags $archs >"$work/flags" 2>"$work/why" || {
+"$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" $archs >"$work/flags" 2>"$work/why" || {
     echo "skipped: $(cat "$work/why")"
     exit 77
 }
-if "$source/scripts/gpu-toolchain.sh" --flags gfx90a >/dev/null 2>"$work/why"; then
+if "$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" gfx90a >/dev/null 2>"$work/why"; then
     archs="$archs gfx90a"
 else
     echo "without gfx90a: $(cat "$work/why")"
 fi
 
 # shellcheck disable=SC2046 # a list of options
-"$build/bin/diompcc" -O2 -ffp-contract=on -I"$source/apps" $("$source/scripts/gpu-toolchain.sh" --flags $archs) \
+"$build/bin/diompcc" -O2 -ffp-contract=on -I"$source/apps" $("$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" $archs) \
     "$source"/apps/common/comm_diomp.c "$source"/apps/common/device.c "$source"/apps/common/options.c \
     "$source"/apps/common/progress.c "$source"/apps/minimod/compute_target.c "$source"/apps/minimod/halo_target.c \
     "$source"/apps/minimod/minimod_*.c -lm -o "$work/minimod"

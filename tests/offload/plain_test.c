@@ -149,7 +149,23 @@ static void churn(void) {
     }
 }
 
+/* Regions also run in handlers of the program's end, whenever these were registered. */
+static void after_main(void) {
+#pragma omp target
+    global_counter += 1;
+#pragma omp target update from(global_counter)
+    CHECK(global_counter == 7);
+}
+
+/* When the images have been unloaded, too. */
+__attribute__((destructor)) static void at_the_end(void) {
+    if (global_counter == 7) {
+        puts("plain offload: ok");
+    }
+}
+
 int main(void) {
+    CHECK(atexit(after_main) == 0); /* before the first region */
     if (omp_get_num_devices() == 0) {
         fprintf(stderr, "no devices\n");
         return 1;
@@ -164,6 +180,5 @@ int main(void) {
     global_counter += 1;
 #pragma omp target update from(global_counter)
     CHECK(global_counter == 6);
-    puts("plain offload: ok");
     return 0;
 }

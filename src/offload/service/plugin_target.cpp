@@ -31,10 +31,13 @@ const diomp_plugin_table *plugins = nullptr;
 
 } // namespace
 
-/// Called by libomptarget when it is loaded.
+/// Called by libomptarget when it is loaded. An image of another version of LLVM loads a second
+/// one, whose plugins drive no device here: the first remains.
 extern "C" __attribute__((visibility("default"))) void
 diomp_take_plugins(const diomp_plugin_table *table) {
-    plugins = table->version >= DIOMP_PLUGIN_TABLE_VERSION ? table : nullptr;
+    if (plugins == nullptr && table->version >= DIOMP_PLUGIN_TABLE_VERSION) {
+        plugins = table;
+    }
 }
 
 namespace diomp::offload::service {

@@ -8,7 +8,7 @@ import re
 import unittest
 from pathlib import Path
 
-from services import EVENTS, EXERCISE, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
+from services import EVENTS, EXERCISE, LIBRARIES, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
 
@@ -70,6 +70,8 @@ class remote_test(remote_case):
 
     def test_tools_see_the_same_events_as_of_local_devices(self):
         """OMPT's events of the default device, of constructs, data and kernels: equally many bytes, in the same order."""
+        if b"ompt_libomptarget_connect" not in Path(LIBRARIES, "libomptarget.so").read_bytes():
+            self.skipTest("this version's libomptarget has no OMPT")
         seen = []
         for services, variables in ("", {"DIOMP_LOCAL_DEVICES": "on"}), (service(self), {}):
             status, out, err = self.run_client(services, [EVENTS], variables)

@@ -28,6 +28,10 @@ inline session_setting gpus(int count = 1) {
 
 inline void run(const session_setting &setting, const std::function<void(client_side &)> &body) {
     diomp_take_plugins(&scripted::table);
+    // An image of another version of LLVM loads another libomptarget, which passes its table, too.
+    static diomp_plugin_table unused{};
+    unused.version = DIOMP_PLUGIN_TABLE_VERSION;
+    diomp_take_plugins(&unused);
     static_cast<void>(used()); // before processes are forked
     used().copies = 0;
     used().frees = 0;

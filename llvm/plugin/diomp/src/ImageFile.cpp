@@ -1,4 +1,4 @@
-//===-- ImageFile.cpp - Images of host devices, without files ---*- C++ -*-===//
+//===-- ImageFile.cpp - Images of host devices as libraries -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,7 +9,16 @@
 // --wrap redirects that call to this file: the image is written to an anonymous
 // memory file, which ends with the process.
 //
+// LLVM keeps a list of the libraries that it has loaded, and closes them when
+// the list is destroyed at the program's end. It makes the list with the first
+// library, which for host devices is the first image: after the program has
+// registered the end of its images, and so the list would be destroyed before.
+// Images would then be closed twice, and regions in the program's own handlers
+// at its end would run code that is gone.
+//
 //===----------------------------------------------------------------------===//
+
+#include "llvm/Support/DynamicLibrary.h"
 
 #include <cstdio>
 #include <cstring>
@@ -46,6 +55,11 @@ static int makeMemory() {
     return -1;
   }
   return Memory;
+}
+
+/// Makes LLVM's list of libraries, before any program registers an image.
+__attribute__((constructor)) static void makeListOfLibraries() {
+  llvm::sys::DynamicLibrary::SearchForAddressOfSymbol("");
 }
 
 extern "C" int __wrap_mkstemp(char *Template) {
