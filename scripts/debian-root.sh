@@ -24,6 +24,10 @@ new_debian() {
     for part in sources.list sources.list.d apt.conf.d auth.conf.d keyrings trusted.gpg.d; do
         [ ! -e "/etc/apt/$part" ] || cp -rT "/etc/apt/$part" "$root/etc/apt/$part"
     done
+    # What a package brought here is another file to the package there, about which dpkg would ask.
+    for part in "$root"/etc/apt/apt.conf.d/*; do
+        ! dpkg-query --search "${part#"$root"}" >/dev/null 2>&1 || rm -f "$part"
+    done
     find "$root/etc/apt" -name "*.list" -o -name "*.sources" |
         xargs -r sed -i "s/\b$here\b/$suite/g; s/\b$here-/$suite-/g"
     cp -rn /usr/share/keyrings/. "$root/usr/share/keyrings/"
