@@ -12,9 +12,9 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 DESTDIR ?=
 
-# ccache makes a second build quick; it is used where it is found. Several sources at once make the first one quick.
+# ccache makes a second build quick; it is used where it is found.
 ccache := $(shell command -v ccache 2>/dev/null)
-speed_up := -DDIOMP_BATCH=8 $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
+speed_up := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
 .PHONY: all build demo check check-all bench install deb coverage docs clean setup configure
 all: build

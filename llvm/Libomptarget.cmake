@@ -33,16 +33,11 @@ function(diomp_llvm_overlay source overlay)
 endfunction()
 
 # diomp_llvm_run_path(VERSION PREFIX VARIABLE): $ORIGIN, and LLVM's folder where the loader does not look by itself (a version
-# of scripts/llvm-toolchain.sh), or where OMPT looks for libomp.so, which Debian has in that folder only. Separated by |, as
-# LIST_SEPARATOR says.
+# of scripts/llvm-toolchain.sh). Separated by |, as LIST_SEPARATOR says.
 function(diomp_llvm_run_path version prefix variable)
   set(run_path "$ORIGIN")
   execute_process(COMMAND /sbin/ldconfig -p OUTPUT_VARIABLE known ERROR_QUIET)
-  set(needs_omp OFF)
-  if(NOT DIOMP_LLVM_ARGUMENTS MATCHES "OMPT_SUPPORT=OFF" AND EXISTS "${prefix}/lib/libomp.so")
-    set(needs_omp ON)
-  endif()
-  if(NOT DIOMP_STATIC_LLVM AND (needs_omp OR NOT known MATCHES "libLLVM[^ ]*${version}[^ ]* "))
+  if(NOT DIOMP_STATIC_LLVM AND NOT known MATCHES "libLLVM[^ ]*${version}[^ ]* ")
     string(APPEND run_path "|${prefix}/lib")
   endif()
   set(${variable} "${run_path}" PARENT_SCOPE)

@@ -21,8 +21,12 @@ new_debian() {
         { tail -n 20 "$log" >&2 && rm -f "$log" && return 1; }
     rm -f "$log" "$root/etc/apt/sources.list"
     # Its way to the archive is this machine's; packages already fetched are not.
-    for part in sources.list sources.list.d apt.conf.d auth.conf.d keyrings trusted.gpg.d; do
+    for part in sources.list sources.list.d auth.conf.d keyrings trusted.gpg.d; do
         [ ! -e "/etc/apt/$part" ] || cp -rT "/etc/apt/$part" "$root/etc/apt/$part"
+    done
+    # What a package brought here is another file to the package there, about which dpkg would ask.
+    for part in /etc/apt/apt.conf.d/*; do
+        dpkg-query --search "$part" >/dev/null 2>&1 || cp "$part" "$root/etc/apt/apt.conf.d/"
     done
     find "$root/etc/apt" -name "*.list" -o -name "*.sources" |
         xargs -r sed -i "s/\b$here\b/$suite/g; s/\b$here-/$suite-/g"

@@ -155,10 +155,11 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 echo "setup.sh: installing$missing"
+# Configuration files that were changed here stay as they are: dpkg would ask otherwise, and end without an answer.
 install_missing() {
     # shellcheck disable=SC2086 # a list of words
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        -o Dpkg::Use-Pty=0 $missing
+        -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold $missing
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

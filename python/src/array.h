@@ -18,6 +18,10 @@ struct block {
     ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< none: memory of another package
     int device = -1;                      ///< OpenMP's number; -1: the host
     bool is_freed = false;
+
+    /// Freed blocks that arrays may still refer to. While there are none, every array is live.
+    /// Guarded by the GIL.
+    static inline int num_freed = 0;
 };
 /// The block that an array lies in, nullptr if its memory is not from this module.
 [[nodiscard]] block *block_of(PyArrayObject *array);

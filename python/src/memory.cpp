@@ -34,6 +34,7 @@ struct tracked_block : block {
     tracked_block(const tracked_block &) = delete;
     tracked_block &operator=(const tracked_block &) = delete;
     ~tracked_block() {
+        num_freed -= is_freed ? 1 : 0;
         if (auto const found = allocations().find(number); found != allocations().end()) {
             found->second.is_dropped = true;
         }
@@ -145,6 +146,7 @@ void free_array(nb::handle value) {
     auto *const owner = static_cast<tracked_block *>(found);
     run([&] { return free_memory(owner->address, owner->device); });
     owner->is_freed = true;
+    ++block::num_freed;
     allocations().erase(owner->number);
     PyArray_CLEARFLAGS(array, NPY_ARRAY_WRITEABLE); // finds at least stores through this array
 }

@@ -38,8 +38,8 @@ class elsewhere:
 
 
 OTHER_LAUNCHER = elsewhere("launch_under_*: needs that launcher, started as its system does")
-BUILDS = elsewhere("builds the tree again; this test installs what has been built")
-SYSTEM = elsewhere("changes the system; scripts/fresh-machine.sh runs it in a new Debian")
+BUILDS = elsewhere("builds the tree again; this test installs what has been built, and fresh_machine.ways_* runs the line")
+SYSTEM = elsewhere("changes the system; in a new Debian: fresh_machine.demo_*, scripts/fresh-machine.sh check")
 PACKAGES = elsewhere("changes the system; packages.bookworm does it in a new Debian")
 SPACK = elsewhere("packages.spack asks Spack about the recipe where there is one; a build takes as long as all of DiOMP's")
 CONTAINER = elsewhere("packages.container builds the image by buildah and runs the example in it")
@@ -57,6 +57,7 @@ COMMANDS = {
         "make demo": SYSTEM,
         "make check": SYSTEM,
         "make install PREFIX=/opt/diomp": BUILDS,
+        "scripts/fetch-llvm.sh": BUILDS,
         "cmake --preset release -DCMAKE_INSTALL_PREFIX=/opt/diomp": BUILDS,
         "cmake --build --preset release": BUILDS,
         "cmake --install build/release": BUILDS,

@@ -54,7 +54,8 @@ mkdir "$work/root"
 new_debian "$work/root" "$suite" ca-certificates
 mkdir "$work/root/packages" "$work/root/examples"
 cp "$debs"/*.deb "$work/root/packages/"
-cp "$source/tests/packaging/inside.sh" "$source/tests/packaging/run_paths.py" "$work/root/packages/"
+cp "$source/tests/packaging/inside.sh" "$source/tests/packaging/run_paths.py" "$source/tests/offload/remote/events.c" \
+    "$work/root/packages/"
 python3 -B "$source/tests/packaging/pages.py" "$source" "$work/root/examples"
 in_debian "$work/root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /packages/inside.sh
 echo "packages of $suite: ok"

@@ -101,6 +101,14 @@ mapfile -t files < <(dpkg-query -W -f='${Package} ${source:Package}\n' | awk '$2
     xargs dpkg -L | sort -u | while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done)
 python3 -B /packages/run_paths.py "${files[@]}" || fail "run paths"
 
+# As many events as tests/offload/remote/remote_test.py expects; those of devices that are only listed are not counted.
+echo "-- a tool sees the events of regions (OMPT), also where libomp has no file for development"
+diompcc -fopenmp-targets=x86_64-pc-linux-gnu /packages/events.c -o events
+apt-get purge -y libomp-19-dev >/tmp/apt.log 2>&1 || { cat /tmp/apt.log && fail "apt-get purge libomp-19-dev"; }
+[ ! -e /usr/lib/llvm-19/lib/libomp.so ] || fail "libomp.so is still there"
+printf '%s\n' "26 data" "1 load" "4 submit" "12 target" >events.expected
+prints events sh -c "diomp-run -n 1 ./events | cut -d' ' -f1 | grep '^[a-z]' | grep -v initialize | sort | uniq -c | sed 's/^ *//'"
+
 echo "-- purged"
 cd /
 mapfile -t ours < <(dpkg-query -W -f='${Package} ${source:Package}\n' | awk '$2 == "diomp" { print $1 }')
