@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <vector>
 
 namespace diomp::coll {
 namespace {
@@ -16,6 +17,13 @@ namespace {
 constexpr double worthwhile = 0.9;
 /// A slice may travel whole, with the state of the call.
 constexpr std::size_t max_slice_bytes = group::arrival_protocol::max_data_with_state_bytes;
+
+/// A method to do a sliced allreduce.
+struct slicing {
+    exchange_method exchange = exchange_method::doubling;
+    std::size_t num_halvings = 0;
+    bool has_lag = false;
+};
 
 /// Expected times, us.
 class model {
@@ -37,17 +45,31 @@ public:
         }
         bool const has_large_slices = equal_ && bytes_ / m >= static_cast<double>(min_slice_bytes);
         return agreement_us + 3 * round_us_ + copies_us(has_large_slices ? 3 : 5) +
-               exchange_us(exchange_method::direct, bytes_);
+               exchange_us({exchange_method::direct}, bytes_).until_end_us;
     }
-    [[nodiscard]] double sliced_us(exchange_method method, std::size_t num_chunks) const {
+    /// S: the operand of a chunk is staged, R: the slice reduced, K: the result copied, C: the
+    /// core's part of the messages. X: the exchange takes until its end. Each member does S R K C
+    /// for each chunk, and waits for the rest of X where what it does meanwhile is shorter:
+    ///   without lag: S at chunk 0, K at the last one, S K between
+    ///   with lag: S K of the own period, R S K of the next; K K at the last chunk, of two K
+    [[nodiscard]] double sliced_us(const slicing &how, std::size_t num_chunks) const {
         auto const chunks = static_cast<double>(num_chunks);
         double const copy_us = copies_us(1) / chunks;
-        double const between_us = exchange_us(method, bytes_ / chunks);
-        double const inner_us = std::max(between_us, 2 * copy_us);
-        double const edge_us = std::max(between_us, copy_us);
-        double const exchanges_us =
-            num_chunks == 1 ? between_us : 2 * edge_us + (chunks - 2) * inner_us;
-        return (chunks + 1) * round_us_ + (chunks + 2) * copy_us + exchanges_us;
+        exchange_costs const each = exchange_us(how, bytes_ / chunks);
+        double const rest_us = each.until_end_us - each.busy_us;
+        double const busy_us = chunks * (3 * copy_us + each.busy_us);
+        auto const waits_for = [&](double other_us) { return std::max(0.0, rest_us - other_us); };
+        if (!how.has_lag) {
+            double const waits_us =
+                num_chunks == 1 ? rest_us
+                                : 2 * waits_for(copy_us) + (chunks - 2) * waits_for(2 * copy_us);
+            return (chunks + 1) * round_us_ + busy_us + waits_us;
+        }
+        double const period_us = 3 * copy_us + each.busy_us + round_us_;
+        double const wait_us =
+            std::max(waits_for(period_us + copy_us), std::max(0.0, each.network_us - period_us));
+        return (chunks + 2) * round_us_ + busy_us + (chunks - 1) * wait_us +
+               waits_for((num_chunks > 2 ? 2 : 1) * copy_us + round_us_);
     }
 
 private:
@@ -57,23 +79,31 @@ private:
     [[nodiscard]] double message_us(double nbytes) const {
         return costs_.message_us() + nbytes * costs_.byte_us;
     }
-    [[nodiscard]] double exchange_us(exchange_method method, double nbytes) const {
-        auto const n = static_cast<double>(nodes_);
-        if (method == exchange_method::direct) {
-            return 2 * costs_.direct_exchange_us(nodes_) + message_bytes_us(nbytes, n);
-        }
-        bool const folds = !std::has_single_bit(nodes_);
-        double const fold_us = folds ? 2 * message_us(nbytes) : 0;
-        auto const power = static_cast<double>(std::bit_floor(nodes_));
-        double const num_rounds = rounds() - (folds ? 1 : 0);
-        if (method == exchange_method::doubling) {
-            return fold_us + num_rounds * message_us(nbytes);
-        }
-        return fold_us + 2 * num_rounds * costs_.message_us() + message_bytes_us(nbytes, power);
+    struct exchange_costs {
+        double until_end_us = 0;
+        double busy_us = 0;    ///< of it, in the core of a member
+        double network_us = 0; ///< of it, in the node's link
+    };
+    /// Messages that wait for each other.
+    [[nodiscard]] exchange_costs messages_us(double num, double nbytes) const {
+        double const network_us = nbytes * costs_.byte_us;
+        return {num * costs_.message_us() + network_us, num * 2 * costs_.overhead_us, network_us};
     }
-    /// A reduce-scatter and an allgather among `n` nodes.
-    [[nodiscard]] double message_bytes_us(double nbytes, double n) const {
-        return 2 * nbytes * (n - 1) / n * costs_.byte_us;
+    /// Exchange of `nbytes`, all slices of a node.
+    [[nodiscard]] exchange_costs exchange_us(const slicing &how, double nbytes) const {
+        auto const n = static_cast<double>(nodes_);
+        if (how.exchange == exchange_method::direct) {
+            double const network_us = 2 * nbytes * (n - 1) / n * costs_.byte_us;
+            double const busy_us = 2 * (n - 1) * 2 * costs_.overhead_us;
+            return {2 * costs_.direct_exchange_us(nodes_) + network_us, busy_us, network_us};
+        }
+        double const folds = std::has_single_bit(nodes_) ? 0 : 2;
+        auto const halvings = static_cast<double>(how.num_halvings);
+        auto const all_rounds = static_cast<double>(std::bit_width(std::bit_floor(nodes_)) - 1);
+        double const doublings = all_rounds - halvings;
+        double const kept = 1 / static_cast<double>(std::size_t{1} << how.num_halvings);
+        return messages_us(folds + 2 * halvings + doublings,
+                           nbytes * (folds + 2 * (1 - kept) + doublings * kept));
     }
 
     static constexpr double leader_operands_max_bytes = max_operands_bytes;
@@ -93,15 +123,38 @@ std::size_t slice_elements(std::size_t chunk, std::size_t num_slices, std::size_
 }
 
 /// The call in `num_chunks` equal chunks; without slices if a chunk does not fit.
-allreduce_choice in_chunks(const allreduce_shape &shape, exchange_method method,
-                           std::size_t num_chunks) {
+allreduce_choice in_chunks(const allreduce_shape &shape, std::size_t num_chunks) {
     std::size_t const alignment = std::max<std::size_t>(1, cache_line_bytes / shape.unit_bytes);
     std::size_t const each = (shape.count + num_chunks - 1) / num_chunks;
     std::size_t const chunk = (each + alignment - 1) / alignment * alignment;
     std::size_t const slice = slice_elements(chunk, shape.min_local, alignment) * shape.unit_bytes;
-    std::size_t const stage_bytes = round_up(chunk * shape.unit_bytes) + round_up(slice);
-    bool const fits = stage_bytes <= large_stage_bytes && slice <= max_slice_bytes;
-    return {fits, method, shape.min_local, chunk, stage_bytes};
+    allreduce_choice made;
+    made.stage_bytes = round_up(chunk * shape.unit_bytes) + round_up(slice);
+    made.is_sliced = made.stage_bytes <= large_stage_bytes && slice <= max_slice_bytes;
+    made.num_slices = shape.min_local;
+    made.chunk_elements = chunk;
+    return made;
+}
+
+/// All to consider, or the one that tests force.
+std::vector<slicing> candidates_of(const allreduce_shape &shape) {
+    auto const rounds =
+        static_cast<std::size_t>(std::bit_width(std::bit_floor(shape.num_nodes))) - 1;
+    std::vector<slicing> candidates;
+    if (shape.slicing.forced) {
+        const forced_slicing &forced = *shape.slicing.forced;
+        std::size_t const halvings =
+            forced.exchange == exchange_method::halving ? std::min(rounds, forced.max_halvings) : 0;
+        return {{forced.exchange, halvings, forced.has_lag}};
+    }
+    for (bool const has_lag : {false, true}) {
+        candidates.push_back({exchange_method::doubling, 0, has_lag});
+        for (std::size_t halvings = 1; halvings <= rounds; ++halvings) {
+            candidates.push_back({exchange_method::halving, halvings, has_lag});
+        }
+        candidates.push_back({exchange_method::direct, 0, has_lag});
+    }
+    return candidates;
 }
 
 } // namespace
@@ -120,31 +173,39 @@ const char *name_of(exchange_method method) {
 
 allreduce_choice choose_allreduce(const allreduce_shape &shape) {
     allreduce_choice best;
-    const slicing_options &slicing = shape.slicing;
+    const slicing_options &allowed = shape.slicing;
     std::size_t const nbytes = shape.count * shape.unit_bytes;
-    bool const is_forced = slicing.always || slicing.forced_exchange;
+    bool const is_forced = allowed.always || allowed.forced;
     std::size_t const min_members =
-        slicing.always ? 2 : std::max<std::size_t>(2, slicing.min_members);
+        allowed.always ? 2 : std::max<std::size_t>(2, allowed.min_members);
     if (shape.num_nodes < 2 || shape.min_local < min_members ||
-        nbytes <= (slicing.forced_exchange ? 0 : sync::node_barrier::max_inline_bytes)) {
+        nbytes <= (allowed.forced ? 0 : sync::node_barrier::max_inline_bytes)) {
         return best;
     }
     constexpr std::size_t max_chunk_factor = 8;
-    std::size_t const chunk_bytes = std::min(large_stage_bytes, slicing.max_chunk_bytes);
+    std::size_t const chunk_bytes = std::min(large_stage_bytes, allowed.max_chunk_bytes);
     std::size_t const fewest = (nbytes + chunk_bytes - 1) / chunk_bytes;
     model const expected(shape);
     double least_us =
         is_forced ? std::numeric_limits<double>::infinity() : worthwhile * expected.leaders_us();
+    std::vector<slicing> const candidates = candidates_of(shape);
     for (std::size_t more = 1; more <= max_chunk_factor; more *= 2) {
         // A chunk and its slice take more than the chunk.
-        for (std::size_t const chunks : {fewest * more, fewest * more + fewest / 4 + 1}) {
-            for (auto const method :
-                 {exchange_method::doubling, exchange_method::halving, exchange_method::direct}) {
-                allreduce_choice const candidate = in_chunks(shape, method, chunks);
-                double const us = expected.sliced_us(method, chunks);
-                if (candidate.is_sliced && us < least_us &&
-                    slicing.forced_exchange.value_or(method) == method) {
-                    best = candidate;
+        for (std::size_t const chunks : {fewest * more, fewest * more + fewest / 8 + 1}) {
+            allreduce_choice const fitting = in_chunks(shape, chunks);
+            if (!fitting.is_sliced) {
+                continue;
+            }
+            for (const slicing &how : candidates) {
+                if (how.has_lag && chunks == 1 && !allowed.forced) {
+                    continue; // nothing overlaps
+                }
+                double const us = expected.sliced_us(how, chunks);
+                if (us < least_us) {
+                    best = fitting;
+                    best.exchange = how.exchange;
+                    best.num_halvings = how.num_halvings;
+                    best.has_lag = how.has_lag;
                     least_us = us;
                 }
             }

@@ -44,14 +44,20 @@ class algorithm_source;
 
 /// How the owners of a slice combine it over the nodes (slice_exchange.h).
 enum class exchange_method : std::uint8_t { doubling, halving, direct };
+/// For tests: what a sliced allreduce does instead of what the model says.
+struct forced_slicing {
+    exchange_method exchange = exchange_method::doubling;
+    std::size_t max_halvings = SIZE_MAX; ///< rounds of `halving` that halve
+    bool has_lag = false;                ///< exchanges overlap
+};
 /// Limits of the choice of allreduce_choice.h; equal on all members.
 struct slicing_options {
     /// Nodes with fewer members do not split small operands: their leaders are not the bottleneck.
     std::size_t min_members = 5;
     /// All calls that can be sliced are, whatever the model says.
     bool always = false;
-    /// For tests: `always`, with this exchange and chunks of this size.
-    std::optional<exchange_method> forced_exchange;
+    /// Like `always`, with this exchange and chunks of max_chunk_bytes.
+    std::optional<forced_slicing> forced;
     std::size_t max_chunk_bytes = SIZE_MAX;
 };
 

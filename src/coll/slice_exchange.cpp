@@ -11,29 +11,24 @@ namespace {
 
 /// Steps of the messages; they follow those of small calls.
 constexpr std::uint64_t step_sliced = group::step_state + 384;
-constexpr std::uint64_t messages_per_turn = 256;
+constexpr std::uint64_t messages_per_turn = 160;
 // Numbers of messages of one sender in a chunk. Rounds count from 0, in both directions.
 constexpr std::size_t message_back = 64;
 constexpr std::size_t message_fold = 128;
 constexpr std::size_t message_unfold = 129;
-static_assert(step_sliced + 2 * messages_per_turn <= group::step_payloads);
+static_assert(message_unfold < messages_per_turn);
+static_assert(step_sliced + slice_exchange::num_turns * messages_per_turn <= group::step_payloads);
 
 } // namespace
 
-slice_exchange::slice_exchange(two_level_call &call, const slice &what, exchange_method method,
-                               std::uint64_t turn)
-    : call_(call), channel_(call.internode.channel()), slice_(what), turn_(turn),
-      sends_whole_(method == exchange_method::doubling), next_received_(what.received) {
-    switch (method) {
-    case exchange_method::doubling:
-        plan_doubling();
-        break;
-    case exchange_method::halving:
-        plan_halving();
-        break;
-    case exchange_method::direct:
+slice_exchange::slice_exchange(two_level_call &call, const slice &what, const plan &how,
+                               std::size_t chunk)
+    : call_(call), channel_(call.internode.channel()), slice_(what), turn_(chunk % num_turns),
+      next_received_(what.received) {
+    if (how.method == exchange_method::direct) {
         plan_direct();
-        break;
+    } else {
+        plan_rounds(how.num_halvings);
     }
 }
 
@@ -45,53 +40,44 @@ slice_exchange::~slice_exchange() {
 }
 
 // Partitions of equal numbers of elements, or of lines of these, differ by one of them.
-std::size_t slice_exchange::received_bytes(exchange_method method, std::size_t num_nodes,
+std::size_t slice_exchange::received_bytes(const plan &how, std::size_t num_nodes,
                                            std::size_t slice_bytes, std::size_t unit_bytes) {
     auto const rounds = static_cast<std::size_t>(std::bit_width(num_nodes));
     std::size_t const whole = round_up(slice_bytes);
     std::size_t const difference = round_up(unit_bytes) + 2 * cache_line_bytes;
-    switch (method) {
-    case exchange_method::doubling:
-        return (1 + rounds) * whole;
-    case exchange_method::halving:
-        return 2 * whole + rounds * difference;
-    case exchange_method::direct:
+    if (how.method == exchange_method::direct) {
         return whole + num_nodes * difference;
     }
-    return 0;
+    // A fold, the halves, and what is left in each round that doubles.
+    std::size_t const halves = how.num_halvings > 0 ? whole : 0;
+    std::size_t const doubled = (whole >> how.num_halvings) + difference;
+    return whole + halves + rounds * difference + (rounds - how.num_halvings) * doubled;
 }
 
-void slice_exchange::plan_doubling() {
-    doubling_order const order(call_.num_nodes(), call_.own_node());
-    range const all{0, slice_.count};
-    if (plan_fold(order)) {
-        return;
-    }
-    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
-        add_send(order.partner(round), all, round);
-        add_operand(order.partner(round), all, round);
-    }
-    plan_unfold(order);
-}
-
-void slice_exchange::plan_halving() {
+void slice_exchange::plan_rounds(std::size_t num_halvings) {
     doubling_order const order(call_.num_nodes(), call_.own_node());
     if (plan_fold(order)) {
         return;
     }
-    std::size_t const num = std::size_t{1} << order.num_rounds();
+    std::size_t const num = std::size_t{1} << num_halvings;
     std::size_t kept = 0; // the first of the partitions that this node still reduces
-    std::vector<std::size_t> given(order.num_rounds());
-    for (std::size_t round = 0; round < order.num_rounds(); ++round) {
+    std::vector<std::size_t> given(num_halvings);
+    for (std::size_t round = 0; round < num_halvings; ++round) {
         std::size_t const partner = order.partner(round);
         std::size_t const half = num >> (round + 1);
         bool const keeps_upper = partner < call_.own_node();
         given[round] = keeps_upper ? kept : kept + half;
         kept = keeps_upper ? kept + half : kept;
         add_send(partner, partitions(num, given[round], half), round);
-        add_operand(partner, partitions(num, kept, half), round);
+        add_operand(partner, partitions(num, kept, half), round, action::combine);
     }
-    for (std::size_t round = order.num_rounds(); round-- > 0;) {
+    // Nodes that differ in later bits only have kept the same partition.
+    for (std::size_t round = num_halvings; round < order.num_rounds(); ++round) {
+        range const left = partitions(num, kept, 1);
+        add_send(order.partner(round), left, round);
+        add_operand(order.partner(round), left, round, action::combine_sent);
+    }
+    for (std::size_t round = num_halvings; round-- > 0;) {
         std::size_t const half = num >> (round + 1);
         add_send(order.partner(round), partitions(num, kept, half), message_back + round);
         // The partner has received what was sent from there.
@@ -131,7 +117,7 @@ bool slice_exchange::plan_fold(const doubling_order &order) {
         add_send(order.fold_partner(), all, message_fold);
         add_receive(order.fold_partner(), all, message_unfold, true);
     } else if (order.folds()) {
-        add_operand(order.fold_partner(), all, message_fold);
+        add_operand(order.fold_partner(), all, message_fold, action::combine);
     }
     return order.is_folded();
 }
@@ -159,14 +145,23 @@ void slice_exchange::add_receive(std::size_t node, range elements, std::size_t m
     steps_.push_back({action::receive, node, elements, incoming_.size() - 1});
 }
 
-void slice_exchange::add_operand(std::size_t node, range elements, std::size_t message) {
+void slice_exchange::add_operand(std::size_t node, range elements, std::size_t message,
+                                 action combination) {
     add_receive(node, elements, message);
-    steps_.push_back({action::combine, node, elements, incoming_.size() - 1});
+    steps_.push_back({combination, node, elements, incoming_.size() - 1});
 }
 
 void slice_exchange::finish() {
     run_steps(true);
     channel_.finish_sends_or_fail_call();
+}
+
+void slice_exchange::abandon() {
+    for (; next_step_ < steps_.size(); ++next_step_) {
+        if (steps_[next_step_].what == action::send) {
+            send(steps_[next_step_]);
+        }
+    }
 }
 
 void slice_exchange::run_steps(bool may_wait) {
@@ -187,6 +182,7 @@ bool slice_exchange::run_step(const exchange_step &next, bool may_wait) {
         receive(next);
         break;
     case action::combine:
+    case action::combine_sent:
         combine(next);
         break;
     case action::combine_all:
@@ -213,7 +209,8 @@ void slice_exchange::combine(const exchange_step &what) {
         return;
     }
     std::span<std::byte> const own = bytes_of(what.elements);
-    if (sends_whole_ && own.size() > group::internode_channel::max_copied_bytes) {
+    if (what.what == action::combine_sent &&
+        own.size() > group::internode_channel::max_copied_bytes) {
         channel_.finish_sends_or_fail_call(); // they read what the result overwrites
     }
     std::byte *const theirs = incoming_[what.index].data.data();

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // An allreduce in which every member of a node owns a slice, with the agreement in its messages.
 //
-// Rounds of the node barrier alternate with the owners' exchanges (slice_exchange.h), and each
-// round carries a chunk of the operands and the slices of an earlier result:
+// Rounds of the node barrier alternate with periods in which a member does its part of several
+// chunks. In period p, of a call without lag:
 //
-//   stage operand 0 | round | reduce slice 0, exchange it   | round | reduce slice 1, exchange it
-//                   |       | meanwhile stage operand 1     |       | meanwhile copy result 0,
-//                   |       |                               |       | stage operand 2
+//   reduce slice p, begin its exchange; copy result p - 1 to the program; stage operand p + 1;
+//   complete exchange p and stage its result | round
+//
+// With a lag of one period, which pays where an exchange takes longer than the copies beside it,
+// exchange p is completed in period p + 1, after slice p + 1 has been reduced, and result p copied
+// in period p + 2. Exchanges that have begun are served during reductions and copies.
 //
 // Members read an operand in the arena where it lies; others go through the stage buffers. The
 // first two rounds are the arrivals of the call, and nothing is written to the program's memory
-// before the second one: by then each member has the state of all members.
+// before the round after exchange 0: by then each member has the state of all members. A failure
+// that an exchange has found is thus known to all nodes in the same period. A member whose call
+// has failed otherwise completes exchange 0 or, of a later one, sends what is left.
 #include "coll/internal/slice_exchange.h"
 #include "coll/internal/two_level_blocks.h"
 #include "group/protocol_log.h"
@@ -19,6 +24,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace diomp::coll {
@@ -37,10 +43,10 @@ public:
           operands_(local_.size()) {
         if (owns_slice()) {
             owners_ = call.layout().members_with_index(self_);
-            std::size_t const slice_bytes = slice_stride();
-            result_ = call.internode.channel().scratch(
-                slice_bytes + slice_exchange::received_bytes(chosen.exchange, call.num_nodes(),
-                                                             slice_bytes, call.unit_bytes));
+            std::size_t const each = round_up(
+                slice_stride() + slice_exchange::received_bytes(exchange_plan(), call.num_nodes(),
+                                                                slice_stride(), call.unit_bytes));
+            results_ = {call.internode.channel().scratch(num_open() * each), num_open() * each};
         }
     }
 
@@ -55,8 +61,8 @@ public:
         for (std::size_t member = 0; member < local_.size(); ++member) {
             operands_[member] = reinterpret_cast<const std::byte *>(arrivals_.word_of(member));
         }
-        for (std::size_t chunk = 0; chunk < chunks_.num_chunks(); ++chunk) {
-            DIOMP_TRY(run_chunk(chunk));
+        for (std::size_t period = 0; period < chunks_.num_chunks() + lag(); ++period) {
+            DIOMP_TRY(run_period(period));
         }
         copy_result(chunks_.num_chunks() - 1);
         return {};
@@ -80,36 +86,81 @@ private:
     }
     [[nodiscard]] std::size_t slice_stride() const { return chosen_.stage_bytes - result_offset(); }
     [[nodiscard]] bool owns_slice() const { return self_ < chosen_.num_slices; }
+    [[nodiscard]] slice_exchange::plan exchange_plan() const {
+        return {chosen_.exchange, chosen_.num_halvings};
+    }
+    /// Periods between the begin of an exchange and its end.
+    [[nodiscard]] std::size_t lag() const { return chosen_.has_lag ? 1 : 0; }
+    [[nodiscard]] std::size_t num_open() const { return 1 + lag(); }
+    [[nodiscard]] std::optional<slice_exchange> &exchange_of(std::size_t chunk) {
+        return exchanges_[chunk % num_open()];
+    }
+    /// The own slice of a chunk, combined so far; what is received follows it.
+    [[nodiscard]] std::byte *result_of(std::size_t chunk) const {
+        return results_.data() + chunk % num_open() * (results_.size() / num_open());
+    }
     [[nodiscard]] bool is_clean() const { return call_.internode.current().is_clean(); }
 
-    status run_chunk(std::size_t chunk) {
-        std::optional<slice_exchange> exchange;
-        if (owns_slice()) {
-            exchange.emplace(call_,
-                             slice_exchange::slice{owners_, result_, slice_of(chunk, self_).count,
-                                                   result_ + slice_stride()},
-                             chosen_.exchange, chunk % 2);
-            reduce_slice(chunk);
-            exchange->advance();
+    status run_period(std::size_t period) {
+        if (period < chunks_.num_chunks()) {
+            begin_exchange(period);
         }
-        exchange_ = exchange ? &*exchange : nullptr;
-        if (chunk > 0) {
-            copy_result(chunk - 1);
+        if (period > lag()) {
+            copy_result(period - 1 - lag());
         }
-        if (chunk + 1 < chunks_.num_chunks() && operands_[self_] == nullptr) {
-            stage_operand(chunk + 1);
+        if (period + 1 < chunks_.num_chunks() && operands_[self_] == nullptr) {
+            stage_operand(period + 1);
         }
-        exchange_ = nullptr;
-        if (exchange) {
-            exchange->finish();
-            stage_result(chunk);
+        if (period >= lag()) {
+            complete_exchange(period - lag());
+        }
+        if (!is_clean()) {
+            give_up(period);
         }
         arrivals_.publish_result();
         arrivals_.wait_for_results();
         return call_.internode.current().outcome();
     }
 
-    void reduce_slice(std::size_t chunk) const {
+    void begin_exchange(std::size_t chunk) {
+        if (!owns_slice()) {
+            return;
+        }
+        reduce_slice(chunk);
+        exchange_of(chunk).emplace(call_,
+                                   slice_exchange::slice{owners_, result_of(chunk),
+                                                         slice_of(chunk, self_).count,
+                                                         result_of(chunk) + slice_stride()},
+                                   exchange_plan(), chunk);
+        serve();
+    }
+    void complete_exchange(std::size_t chunk) {
+        if (exchange_of(chunk)) {
+            exchange_of(chunk)->finish();
+            exchange_of(chunk).reset();
+            stage_result(chunk);
+        }
+    }
+    /// All members have begun exchange 0 or will, so that all learn of the failure there.
+    void give_up(std::size_t period) {
+        for (auto &open : exchanges_) {
+            if (open && period == 0) {
+                open->finish();
+            } else if (open) {
+                open->abandon();
+            }
+        }
+    }
+    /// The one of several that began first may have an odd or an even number.
+    void serve() {
+        for (auto &open : exchanges_) {
+            if (open) {
+                open->advance();
+            }
+        }
+    }
+
+    void reduce_slice(std::size_t chunk) {
         range const slice = slice_of(chunk, self_);
         if (!is_clean() || slice.count == 0) {
             return;
@@ -125,9 +176,12 @@ private:
         std::size_t const block = cache_block_buffer::elements_of(unit());
         for (std::size_t first = 0; first < slice.count; first += block) {
             std::size_t const at = first * unit();
-            reduce_in_order(call_.reduce, result_ + at, local_.size(),
-                            std::min(block, slice.count - first),
-                            [&](std::size_t member) { return operands[member] + at; });
+            std::size_t const count = std::min(block, slice.count - first);
+            reduce_in_order(call_.reduce, result_of(chunk) + at, local_.size(), count,
+                            [&](std::size_t member) {
+                                serve_after(count * unit());
+                                return operands[member] + at;
+                            });
         }
     }
 
@@ -137,8 +191,8 @@ private:
                       call_.src() + elements.begin * unit(), elements.count * unit());
     }
     void stage_result(std::size_t chunk) const {
-        rma::copy_cached(local_.next_stage_buffer(chosen_.stage_bytes) + result_offset(), result_,
-                         slice_of(chunk, self_).count * unit());
+        rma::copy_cached(local_.next_stage_buffer(chosen_.stage_bytes) + result_offset(),
+                         result_of(chunk), slice_of(chunk, self_).count * unit());
     }
     /// Copies the slices of the last round to the program. Members begin with different ones.
     void copy_result(std::size_t chunk) {
@@ -152,12 +206,16 @@ private:
     }
     void copy_and_poll(std::byte *to, const std::byte *from, std::size_t nbytes) {
         for (std::size_t at = 0; at < nbytes; at += bytes_between_polls) {
-            rma::copy_cached(to + at, from + at, std::min(bytes_between_polls, nbytes - at));
-            since_advance_ += std::min(bytes_between_polls, nbytes - at);
-            if (exchange_ != nullptr && since_advance_ >= bytes_between_polls) {
-                exchange_->advance();
-                since_advance_ = 0;
-            }
+            std::size_t const n = std::min(bytes_between_polls, nbytes - at);
+            rma::copy_cached(to + at, from + at, n);
+            serve_after(n);
+        }
+    }
+    void serve_after(std::size_t nbytes) {
+        since_serve_ += nbytes;
+        if (since_serve_ >= bytes_between_polls) {
+            serve();
+            since_serve_ = 0;
         }
     }
 
@@ -170,17 +228,18 @@ private:
     std::size_t alignment_;                   ///< of slices, elements
     std::vector<const std::byte *> operands_; ///< [local index] in the arena; null: staged
     std::vector<std::uint32_t> owners_;       ///< [node] of this member's slice
-    std::byte *result_ = nullptr;             ///< of this member's slice, then what it receives
-    slice_exchange *exchange_ = nullptr;      ///< to be served during copies
-    std::size_t since_advance_ = 0;           ///< bytes copied
+    std::span<std::byte> results_;            ///< num_open() times result_of()
+    std::array<std::optional<slice_exchange>, 2> exchanges_; ///< open ones
+    std::size_t since_serve_ = 0;                            ///< bytes copied or combined
 };
 
 } // namespace
 
 status two_level_sliced_allreduce(two_level_call &call, const allreduce_choice &chosen) {
-    group::log_protocol("call {}: {} slices, {} between nodes, {} elements at a time",
-                        call.internode.current().number(), chosen.num_slices,
-                        name_of(chosen.exchange), chosen.chunk_elements);
+    group::log_protocol(
+        "call {}: {} slices, {} between nodes ({} rounds halve), {} elements at a time{}",
+        call.internode.current().number(), chosen.num_slices, name_of(chosen.exchange),
+        chosen.num_halvings, chosen.chunk_elements, chosen.has_lag ? ", exchanges overlap" : "");
     return sliced_allreduce(call, chosen).run();
 }
 

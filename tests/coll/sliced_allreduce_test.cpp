@@ -40,7 +40,14 @@ const std::vector<nodes> layouts{{0, 0, 1, 1},
                                  {0, 0, 1, 1, 2, 2, 3, 3, 4, 4},
                                  {0, 0, 0, 0, 1, 1, 1, 2, 2}};
 
-class sliced : public testing::TestWithParam<std::tuple<nodes, exchange_method, std::size_t>> {
+// Each exchange, with and without lag; one halving, so that nodes double what is left.
+const std::vector<forced_slicing> ways{{exchange_method::doubling, SIZE_MAX, false},
+                                       {exchange_method::halving, SIZE_MAX, false},
+                                       {exchange_method::halving, 1, true},
+                                       {exchange_method::halving, SIZE_MAX, true},
+                                       {exchange_method::direct, SIZE_MAX, true}};
+
+class sliced : public testing::TestWithParam<std::tuple<nodes, forced_slicing, std::size_t>> {
 protected:
     [[nodiscard]] static const nodes &layout() { return std::get<0>(GetParam()); }
     [[nodiscard]] static std::size_t num_ranks() { return layout().size(); }
@@ -52,26 +59,27 @@ protected:
     static options options_of(thread_groups &job) {
         options chosen = test::options_for(job);
         chosen.slicing = {.min_members = 2,
-                          .forced_exchange = std::get<1>(GetParam()),
+                          .forced = std::get<1>(GetParam()),
                           .max_chunk_bytes = std::get<2>(GetParam())};
         return chosen;
     }
 };
 
 std::string name_of(const testing::TestParamInfo<sliced::ParamType> &info) {
-    auto const &[layout, method, chunk] = info.param;
+    auto const &[layout, way, chunk] = info.param;
     std::string name;
     for (std::int32_t const node : layout) {
         name += std::to_string(node);
     }
-    return name + "_" + coll::name_of(method) + "_" + std::to_string(chunk);
+    name += std::string("_") + coll::name_of(way.exchange);
+    if (way.max_halvings != SIZE_MAX) {
+        name += std::to_string(way.max_halvings);
+    }
+    return name + (way.has_lag ? "_lag_" : "_") + std::to_string(chunk);
 }
 
 INSTANTIATE_TEST_SUITE_P(layouts, sliced,
-                         testing::Combine(testing::ValuesIn(layouts),
-                                          testing::Values(exchange_method::doubling,
-                                                          exchange_method::halving,
-                                                          exchange_method::direct),
+                         testing::Combine(testing::ValuesIn(layouts), testing::ValuesIn(ways),
                                           testing::Values(2 * kibibyte, SIZE_MAX)),
                          name_of);
 
@@ -308,6 +316,8 @@ TEST(allreduce_choice, few_members_are_not_sliced) {
 TEST(allreduce_choice, many_members_double_small_slices_and_halve_large_ones) {
     EXPECT_EQ(choice_of(16, 64, 4096).exchange, exchange_method::doubling);
     EXPECT_EQ(choice_of(16, 64, mebibyte).exchange, exchange_method::halving);
+    EXPECT_TRUE(choice_of(16, 64, mebibyte).has_lag);
+    EXPECT_FALSE(choice_of(16, 64, 4096).has_lag);
     EXPECT_EQ(choice_of(3, 64, mebibyte).exchange, exchange_method::direct);
     EXPECT_EQ(choice_of(16, 64, 64 * kibibyte).num_slices, 64U);
     EXPECT_EQ(choose_allreduce({16, 20, 64, 8192, 8, {}}).num_slices, 20U);

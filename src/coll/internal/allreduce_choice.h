@@ -12,6 +12,7 @@
 //  exchange     messages of a member       bytes between nodes, of each node and direction
 //  doubling     log2 N                     b log2 N
 //  halving      2 log2 N                   2 b (N - 1) / N
+//   h rounds    log2 N + h                 2 b (1 - 2^-h) + (log2 N - h) b 2^-h
 //  direct       2 (N - 1)                  2 b (N - 1) / N
 //
 // If N is no power of two, doubling and halving fold nodes first: 2 messages and 2 b more.
@@ -40,6 +41,8 @@ struct allreduce_choice {
     bool is_sliced = false;
     // Of a sliced call:
     exchange_method exchange = exchange_method::doubling;
+    std::size_t num_halvings = 0;   ///< the first rounds of `halving`; the others double
+    bool has_lag = false;           ///< an exchange ends while the next chunk is reduced
     std::size_t num_slices = 0;     ///< the first members of each node own one each
     std::size_t chunk_elements = 0; ///< of the operand, at a time
     std::size_t stage_bytes = 0;    ///< a chunk of the operand and a slice of a result

@@ -7,7 +7,7 @@
 //  doubling   rounds of doubling_order.h, in which partners exchange all they have
 //  halving    R. Rabenseifner, Optimization of collective reduction operations, ICCS 2004: in each
 //             round partners exchange the halves that they do not keep, then the results in the
-//             opposite order
+//             opposite order. Between them the rounds of doubling are left if not all rounds halve
 //  direct     each node reduces a partition, with the operands that the others send it, and sends
 //             all the result
 //
@@ -37,15 +37,22 @@ public:
         std::size_t count = 0;     ///< elements
         std::byte *received = nullptr; ///< scratch memory of received_bytes()
     };
-    /// `turn`: alternately 0 and 1 in the chunks of a call. An owner is at most one chunk ahead of
-    /// the others, so messages of the chunk after the next do not meet these.
-    slice_exchange(two_level_call &call, const slice &what, exchange_method method,
-                   std::uint64_t turn);
+    /// How it is done: parts of allreduce_choice.
+    struct plan {
+        exchange_method method = exchange_method::doubling;
+        std::size_t num_halvings = 0;
+    };
+    /// `chunk`: its number in the call. Chunks that differ by num_turns do not meet: an owner that
+    /// begins a chunk has completed the last but one, so all have begun that one and completed the
+    /// one four before.
+    slice_exchange(two_level_call &call, const slice &what, const plan &how, std::size_t chunk);
     ~slice_exchange();
     slice_exchange(const slice_exchange &) = delete;
     slice_exchange &operator=(const slice_exchange &) = delete;
 
-    [[nodiscard]] static std::size_t received_bytes(exchange_method method, std::size_t num_nodes,
+    static constexpr std::size_t num_turns = 4;
+
+    [[nodiscard]] static std::size_t received_bytes(const plan &how, std::size_t num_nodes,
                                                     std::size_t slice_bytes,
                                                     std::size_t unit_bytes);
 
@@ -53,9 +60,12 @@ public:
     void advance() { run_steps(false); }
     /// Does all steps. The result is complete if the call has not failed.
     void finish();
+    /// For calls that have failed: does the sends that are left, so that no owner waits for them.
+    void abandon();
 
 private:
-    enum class action : std::uint8_t { send, receive, combine, combine_all };
+    /// combine_sent: the own operand has been sent too, and must not be overwritten before.
+    enum class action : std::uint8_t { send, receive, combine, combine_sent, combine_all };
     struct exchange_step {
         action what;
         std::size_t node = 0;
@@ -68,8 +78,8 @@ private:
         std::span<std::byte> data;
     };
 
-    void plan_doubling();
-    void plan_halving();
+    /// The first `num_halvings` rounds halve, the others double.
+    void plan_rounds(std::size_t num_halvings);
     void plan_direct();
     /// Before and after the rounds, for numbers of nodes that are no powers of two. True if this
     /// node takes no part in the rounds.
@@ -79,7 +89,7 @@ private:
     /// Receives elements to be combined or, if `is_result`, into their place.
     void add_receive(std::size_t node, range elements, std::size_t message, bool is_result = false);
     /// add_receive, and the combination.
-    void add_operand(std::size_t node, range elements, std::size_t message);
+    void add_operand(std::size_t node, range elements, std::size_t message, action combination);
 
     void run_steps(bool may_wait);
     [[nodiscard]] bool run_step(const exchange_step &next, bool may_wait);
@@ -96,7 +106,6 @@ private:
     group::internode_channel &channel_;
     slice slice_;
     std::uint64_t turn_;
-    bool sends_whole_; ///< before it combines
     std::byte *next_received_;
     std::deque<incoming> incoming_;
     std::vector<exchange_step> steps_;
