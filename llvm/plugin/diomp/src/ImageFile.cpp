@@ -18,6 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Offload.h"
+
 #include "llvm/Support/DynamicLibrary.h"
 
 #include <cstdio>
@@ -59,7 +61,8 @@ static int makeMemory() {
 
 /// Makes LLVM's list of libraries, before any program registers an image.
 __attribute__((constructor)) static void makeListOfLibraries() {
-  llvm::sys::DynamicLibrary::SearchForAddressOfSymbol("");
+  if (diomp::NeedsListOfLibraries)
+    llvm::sys::DynamicLibrary::SearchForAddressOfSymbol("");
 }
 
 extern "C" int __wrap_mkstemp(char *Template) {
