@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <new>
+#include <simgrid/s4u/Host.hpp>
 #include <stdexcept>
 #include <sys/mman.h>
+#include <vector>
 
 namespace diomp::simulation {
 namespace {
@@ -23,9 +25,25 @@ messaging::engine_options waits() {
             .is_oversubscribed = false};
 }
 
+/// What models of the library see of the machine.
+coll::network_costs costs_of(const machine &hardware, std::span<simgrid::s4u::Host *const> hosts) {
+    constexpr double us_per_s = 1e6;
+    std::vector<simgrid::s4u::Link *> links;
+    double latency_s = 0;
+    hosts.front()->route_to(hosts.back(), links, &latency_s);
+    return {.latency_us = latency_s * us_per_s,
+            .overhead_us = hardware.overhead_s * us_per_s,
+            .flag_us = hardware.flag_s * us_per_s,
+            .line_us = hardware.line_s * us_per_s,
+            .copy_us = us_per_s / hardware.copy_bandwidth,
+            .combine_us = us_per_s / hardware.copy_bandwidth,
+            .byte_us = us_per_s / hardware.link_bandwidth};
+}
+
 /// In one process every address is the same memory in all ranks.
-coll::options collective_options(const job_options &options) {
+coll::options collective_options(const job_options &options, const coll::network_costs &costs) {
     coll::options chosen;
+    chosen.costs = &costs;
     chosen.arena_span = options.in_arena ? SIZE_MAX : 0;
     chosen.slicing = options.slicing;
     return chosen;
@@ -60,7 +78,7 @@ job::job(const job_options &options, std::span<simgrid::s4u::Host *const> hosts)
       fabric_{.hardware = options.hardware, .moves_data = options.moves_data, .ports = {}},
       slots_(slot_bytes *
              static_cast<std::size_t>(options.hardware.num_nodes * options.simulated_per_node())),
-      collectives_(collective_options(options)) {
+      costs_(costs_of(options.hardware, hosts)), collectives_(collective_options(options, costs_)) {
     int const num_ranks = options.hardware.num_nodes * options.simulated_per_node();
     for (int number = 0; number < num_ranks; ++number) {
         node_of_.push_back(number / options.simulated_per_node());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "coll/collective.h"
+#include "coll/network_costs.h"
 #include "group/group.h"
 #include "group/registry.h"
 #include "messaging/engine.h"
@@ -92,6 +93,7 @@ private:
     fabric fabric_;
     std::vector<std::int32_t> node_of_; ///< [rank]
     reserved_memory slots_;
+    coll::network_costs costs_; ///< of the machine
     coll::collectives collectives_;
     std::vector<rank> ranks_;
 };

@@ -41,6 +41,7 @@ buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::siz
                   std::size_t member);
 
 class algorithm_source;
+struct network_costs;
 
 /// How the owners of a slice combine it over the nodes (slice_exchange.h).
 enum class exchange_method : std::uint8_t { doubling, halving, direct };
@@ -62,6 +63,7 @@ struct slicing_options {
 };
 
 struct options {
+    const network_costs *costs = nullptr; ///< if not the usual ones; equal on all members
     std::uintptr_t arena_base = 0; ///< arena: equal addresses are the same memory in all ranks
     std::size_t arena_span = 0;
     [[nodiscard]] bool in_arena(const void *buffer) const {

@@ -321,8 +321,9 @@ result<allreduce_choice> sliced_choice(two_level_call &call) {
     auto const [min_local, max_local] = std::ranges::minmax(call.layout().sizes);
     slicing_options slicing = call.chosen.slicing;
     slicing.always = call.takes(algorithm::sliced, false);
-    allreduce_choice const chosen = choose_allreduce(
-        {call.num_nodes(), min_local, max_local, call.args.amount, call.unit_bytes, slicing});
+    allreduce_choice const chosen =
+        choose_allreduce({call.num_nodes(), min_local, max_local, call.args.amount, call.unit_bytes,
+                          slicing, costs_or_usual(call.chosen.costs)});
     if (chosen.is_sliced && chosen.stage_bytes > max_small_bytes) {
         auto has_memory = has_stage_buffers(call);
         DIOMP_TRY(has_memory);

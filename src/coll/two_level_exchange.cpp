@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/two_level_exchange.h"
 
-#include "coll/internal/network_costs.h"
+#include "coll/network_costs.h"
 
 #include <algorithm>
 #include <bit>
@@ -270,7 +270,7 @@ status two_level_allgather_ranges(two_level_call &call) {
     DIOMP_TRY(call.run_intra_node(operation::gather, ranges.of(call.own_node(), 1).data(),
                                   call.src(), call.block_bytes(), 0));
     if (call.layout().is_leader()) {
-        network_costs const costs;
+        network_costs const costs = costs_or_usual(call.chosen.costs);
         bool const in_rounds =
             call.takes(algorithm::bruck, costs.doubling_exchange_us(call.num_nodes()) <
                                              costs.direct_exchange_us(call.num_nodes()));
@@ -291,7 +291,7 @@ std::size_t grouped_chunk_bytes(const two_level_call &call, std::size_t stage_by
     if (chunk == 0) {
         return 0;
     }
-    network_costs const costs;
+    network_costs const costs = costs_or_usual(call.chosen.costs);
     std::size_t const chunks = (call.block_bytes() + chunk - 1) / chunk;
     std::size_t const nodes_handled = (call.num_nodes() + m - 1) / m;
     auto const num_chunks = static_cast<double>(chunks);

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "coll/collective.h"
+#include "coll/network_costs.h"
 
 #include <cstddef>
 
@@ -35,6 +36,7 @@ struct allreduce_shape {
     std::size_t count = 0; ///< elements
     std::size_t unit_bytes = 1;
     slicing_options slicing;
+    network_costs costs{};
 };
 
 struct allreduce_choice {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What messages between nodes and rounds on a node cost, as the choice between algorithms sees it:
 // LogGP between nodes (Alexandrov et al., SPAA 1995), stores and the lines that a core reads on a
-// node. Only ratios matter, so one set of values serves all networks that the library knows; all
-// members must use the same.
+// node. The defaults serve all networks that the library knows, since ratios matter most; a
+// simulation sets those of its machine. Equal on all members.
 #pragma once
 
 #include <bit>
@@ -16,6 +16,7 @@ struct network_costs {
     double flag_us = 0.2;     ///< until a core sees another core's store
     double line_us = 0.05;    ///< to read one more line that another core has written
     double copy_us = 1e-4;    ///< to copy a byte
+    double combine_us = 1e-4; ///< to combine a byte of two operands
     double byte_us = 1e-4;    ///< of a byte between nodes, of which a node sends one at a time
 
     /// A message that the receiver waits for.
@@ -33,5 +34,9 @@ struct network_costs {
         return static_cast<double>(std::bit_width(num_nodes - 1)) * message_us();
     }
 };
+
+inline network_costs costs_or_usual(const network_costs *given) {
+    return given != nullptr ? *given : network_costs{};
+}
 
 } // namespace diomp::coll
