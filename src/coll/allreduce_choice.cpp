@@ -17,7 +17,7 @@ constexpr double worthwhile = 0.9;
 /// Overlapping exchanges must take less than this part of the time of others. Members that wait for
 /// each other more often lose more than the model knows: simulated, 64 KiB on 1024 ranks take 50
 /// us, of which it expects 43.
-constexpr double worthwhile_lag = 0.9;
+constexpr double worthwhile_lag = 0.92;
 /// A slice may travel whole, with the state of the call.
 constexpr std::size_t max_slice_bytes = group::arrival_protocol::max_data_with_state_bytes;
 
