@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// put, get and signals. Calls with equal contiguous arrays take the short path (quick_put); views
+// put, get and signals. Calls with equal contiguous arrays take the short path (quick); views
 // with regular strides are transferred by their strides.
 #include "array.h"
 #include "devices.h"
@@ -311,37 +311,27 @@ bool copies(std::size_t nbytes, Call &&call) {
 // Calls with positional arguments that are plain come here, before nanobind converts arguments: its
 // general conversion takes 30 ns, and 100 ns after a copy of 64 KiB, which leaves little in the
 // first-level cache.
-vectorcallfunc bound_put = nullptr; // nanobind's functions, for all other calls
-vectorcallfunc bound_get = nullptr;
+template <direction Way>
+vectorcallfunc bound = nullptr; // nanobind's function, for all other calls
 
-PyObject *quick_put(PyObject *self, PyObject *const *args, std::size_t nargs, PyObject *names) {
+template <direction Way>
+PyObject *quick(PyObject *self, PyObject *const *args, std::size_t nargs, PyObject *names) {
+    constexpr bool is_put = Way == direction::put;
+    constexpr std::size_t rank_at = is_put ? 0 : 1;
+    constexpr std::size_t dst_at = is_put ? 1 : 0;
     int rank = 0;
-    if (names != nullptr || PyVectorcall_NARGS(nargs) != 3 || !is_rank(args[0], rank) ||
-        !are_quick(args[1], args[2])) [[unlikely]] {
-        return bound_put(self, args, nargs, names);
+    if (names != nullptr || PyVectorcall_NARGS(nargs) != 3 || !is_rank(args[rank_at], rank) ||
+        !are_quick(args[dst_at], args[2])) [[unlikely]] {
+        return bound<Way>(self, args, nargs, names);
     }
-    auto *const to = reinterpret_cast<PyArrayObject *>(args[1]);
-    auto *const from = reinterpret_cast<PyArrayObject *>(args[2]);
-    std::size_t const nbytes = bytes_of(from);
-    return copies(nbytes,
-                  [&] { return ompx_put(rank, PyArray_DATA(to), PyArray_DATA(from), nbytes); })
-               ? Py_NewRef(Py_None)
-               : nullptr;
-}
-
-PyObject *quick_get(PyObject *self, PyObject *const *args, std::size_t nargs, PyObject *names) {
-    int rank = 0;
-    if (names != nullptr || PyVectorcall_NARGS(nargs) != 3 || !is_rank(args[1], rank) ||
-        !are_quick(args[0], args[2])) [[unlikely]] {
-        return bound_get(self, args, nargs, names);
-    }
-    auto *const to = reinterpret_cast<PyArrayObject *>(args[0]);
-    auto *const from = reinterpret_cast<PyArrayObject *>(args[2]);
-    std::size_t const nbytes = bytes_of(to);
-    return copies(nbytes,
-                  [&] { return ompx_get(PyArray_DATA(to), rank, PyArray_DATA(from), nbytes); })
-               ? Py_NewRef(args[0])
-               : nullptr;
+    auto *const dst = reinterpret_cast<PyArrayObject *>(args[dst_at]);
+    void *const to = PyArray_DATA(dst);
+    void *const from = PyArray_DATA(reinterpret_cast<PyArrayObject *>(args[2]));
+    std::size_t const nbytes = bytes_of(dst);
+    bool const is_done = copies(nbytes, [&] {
+        return is_put ? ompx_put(rank, to, from, nbytes) : ompx_get(to, rank, from, nbytes);
+    });
+    return is_done ? Py_NewRef(is_put ? Py_None : args[dst_at]) : nullptr;
 }
 
 /// Puts `quick` in front of a function: Python calls functions by the pointer at this offset.
@@ -426,8 +416,8 @@ void bind_transfers(nb::module_ &m) {
           nb::sig("def signal_wait(signal: numpy.ndarray, cmp: int, value: int) -> None"),
           "Blocks until `signal cmp value` holds for this rank's uint64, with CMP_EQ, CMP_NE, "
           "CMP_GT, CMP_GE, CMP_LT or CMP_LE.");
-    bound_put = replace_vectorcall(m.attr("put"), quick_put);
-    bound_get = replace_vectorcall(m.attr("get"), quick_get);
+    bound<direction::put> = replace_vectorcall(m.attr("put"), quick<direction::put>);
+    bound<direction::get> = replace_vectorcall(m.attr("get"), quick<direction::get>);
 }
 
 } // namespace diomp::python

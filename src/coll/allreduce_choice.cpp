@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/allreduce_choice.h"
 
+#include "base/per_thread.h"
 #include "coll/internal/select.h"
 #include "coll/internal/two_level_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <vector>
@@ -20,13 +22,6 @@ constexpr double worthwhile = 0.9;
 constexpr double worthwhile_lag = 0.92;
 /// A slice may travel whole, with the state of the call.
 constexpr std::size_t max_slice_bytes = group::arrival_protocol::max_data_with_state_bytes;
-
-/// A method to do a sliced allreduce.
-struct slicing {
-    exchange_method exchange = exchange_method::doubling;
-    std::size_t num_halvings = 0;
-    bool has_lag = false;
-};
 
 /// Expected times, us.
 class model {
@@ -49,7 +44,7 @@ public:
         }
         bool const has_large_slices = equal_ && bytes_ / m >= static_cast<double>(min_slice_bytes);
         return agreement_us + 3 * round_us_ + copies_us(has_large_slices ? 2 : 4) + combines_us(1) +
-               exchange_us({exchange_method::direct}, bytes_).until_end_us;
+               exchange_us({.is_direct = true}, bytes_).until_end_us;
     }
     /// S: the operand of a chunk is staged, R: the slice reduced, K: the result copied, C: the
     /// core's part of the messages. X: the exchange takes until its end. Each member does S R K C
@@ -100,7 +95,7 @@ private:
     /// Exchange of `nbytes`, all slices of a node.
     [[nodiscard]] exchange_costs exchange_us(const slicing &how, double nbytes) const {
         auto const n = static_cast<double>(nodes_);
-        if (how.exchange == exchange_method::direct) {
+        if (how.is_direct) {
             double const network_us = 2 * nbytes * (n - 1) / n * costs_.byte_us;
             double const busy_us = 2 * (n - 1) * 2 * costs_.overhead_us;
             return {2 * costs_.direct_exchange_us(nodes_) + network_us, busy_us, network_us};
@@ -150,52 +145,30 @@ std::vector<slicing> candidates_of(const allreduce_shape &shape) {
         static_cast<std::size_t>(std::bit_width(std::bit_floor(shape.num_nodes))) - 1;
     std::vector<slicing> candidates;
     if (shape.slicing.forced) {
-        const forced_slicing &forced = *shape.slicing.forced;
-        std::size_t const halvings =
-            forced.exchange == exchange_method::halving ? std::min(rounds, forced.max_halvings) : 0;
-        return {{forced.exchange, halvings, forced.has_lag}};
+        slicing forced = *shape.slicing.forced;
+        forced.num_halvings = std::min(rounds, forced.num_halvings);
+        return {forced};
     }
     for (bool const has_lag : {false, true}) {
-        candidates.push_back({exchange_method::doubling, 0, has_lag});
-        for (std::size_t halvings = 1; halvings <= rounds; ++halvings) {
-            candidates.push_back({exchange_method::halving, halvings, has_lag});
+        for (std::size_t halvings = 0; halvings <= rounds; ++halvings) {
+            candidates.push_back({.num_halvings = halvings, .has_lag = has_lag});
         }
-        candidates.push_back({exchange_method::direct, 0, has_lag});
+        candidates.push_back({.is_direct = true, .has_lag = has_lag});
     }
     return candidates;
 }
 
-} // namespace
-
-const char *name_of(exchange_method method) {
-    switch (method) {
-    case exchange_method::doubling:
-        return "doubling";
-    case exchange_method::halving:
-        return "halving";
-    case exchange_method::direct:
-        return "direct";
-    }
-    return "";
-}
-
-allreduce_choice choose_allreduce(const allreduce_shape &shape) {
+/// What is expected to take least: without slices if the leaders' algorithms do.
+allreduce_choice find_best(const allreduce_shape &shape) {
     allreduce_choice best;
     const slicing_options &allowed = shape.slicing;
     std::size_t const nbytes = shape.count * shape.unit_bytes;
-    bool const is_forced = allowed.always || allowed.forced;
-    std::size_t const min_members =
-        allowed.always ? 2 : std::max<std::size_t>(2, allowed.min_members);
-    if (shape.num_nodes < 2 || shape.min_local < min_members ||
-        nbytes <= (allowed.forced ? 0 : sync::node_barrier::max_inline_bytes)) {
-        return best;
-    }
     constexpr std::size_t max_chunk_factor = 8;
     std::size_t const chunk_bytes = std::min(large_stage_bytes, allowed.max_chunk_bytes);
     std::size_t const fewest = (nbytes + chunk_bytes - 1) / chunk_bytes;
     model const expected(shape);
-    double least_us =
-        is_forced ? std::numeric_limits<double>::infinity() : worthwhile * expected.leaders_us();
+    double least_us = allowed.always || allowed.forced ? std::numeric_limits<double>::infinity()
+                                                       : worthwhile * expected.leaders_us();
     std::vector<slicing> const candidates = candidates_of(shape);
     for (std::size_t more = 1; more <= max_chunk_factor; more *= 2) {
         // A chunk and its slice take more than the chunk.
@@ -212,15 +185,51 @@ allreduce_choice choose_allreduce(const allreduce_shape &shape) {
                     expected.sliced_us(how, chunks) / (how.has_lag ? worthwhile_lag : 1);
                 if (us < least_us) {
                     best = fitting;
-                    best.exchange = how.exchange;
-                    best.num_halvings = how.num_halvings;
-                    best.has_lag = how.has_lag;
+                    best.how = how;
                     least_us = us;
                 }
             }
         }
     }
     return best;
+}
+
+/// Programs repeat few calls, and a choice takes a microsecond.
+class recent_choices {
+public:
+    allreduce_choice find(const allreduce_shape &shape) {
+        for (const entry &each : entries_) {
+            if (each.shape == shape) {
+                return each.choice;
+            }
+        }
+        entry &oldest = entries_[next_++ % entries_.size()];
+        oldest = {shape, find_best(shape)};
+        return oldest.choice;
+    }
+
+private:
+    /// At first an empty call, whose choice is right.
+    struct entry {
+        allreduce_shape shape;
+        allreduce_choice choice;
+    };
+    std::array<entry, 8> entries_{};
+    std::size_t next_ = 0;
+};
+
+} // namespace
+
+allreduce_choice choose_allreduce(const allreduce_shape &shape) {
+    const slicing_options &allowed = shape.slicing;
+    std::size_t const nbytes = shape.count * shape.unit_bytes;
+    std::size_t const min_members =
+        allowed.always ? 2 : std::max<std::size_t>(2, allowed.min_members);
+    if (shape.num_nodes < 2 || shape.min_local < min_members ||
+        nbytes <= (allowed.forced ? 0 : sync::node_barrier::max_inline_bytes)) {
+        return {};
+    }
+    return per_thread<recent_choices>::get().find(shape);
 }
 
 } // namespace diomp::coll

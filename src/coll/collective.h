@@ -43,13 +43,13 @@ buffer_use use_of(const request &args, const endpoint_buffers &buffers, std::siz
 class algorithm_source;
 struct network_costs;
 
-/// How the owners of a slice combine it over the nodes (slice_exchange.h).
-enum class exchange_method : std::uint8_t { doubling, halving, direct };
-/// For tests: what a sliced allreduce does instead of what the model says.
-struct forced_slicing {
-    exchange_method exchange = exchange_method::doubling;
-    std::size_t max_halvings = SIZE_MAX; ///< rounds of `halving` that halve
-    bool has_lag = false;                ///< exchanges overlap
+/// How a sliced allreduce combines slices over the nodes (slice_exchange.h).
+struct slicing {
+    bool is_direct = false;       ///< else in rounds
+    std::size_t num_halvings = 0; ///< the first rounds, which halve; the others double
+    bool has_lag = false;         ///< an exchange ends while the next chunk is reduced
+
+    bool operator==(const slicing &) const = default;
 };
 /// Limits of the choice of allreduce_choice.h; equal on all members.
 struct slicing_options {
@@ -57,9 +57,12 @@ struct slicing_options {
     std::size_t min_members = 5;
     /// All calls that can be sliced are, whatever the model says.
     bool always = false;
-    /// Like `always`, with this exchange and chunks of max_chunk_bytes.
-    std::optional<forced_slicing> forced;
+    /// For tests: like `always`, in this way or with as many halvings as there are rounds, and with
+    /// chunks of max_chunk_bytes.
+    std::optional<slicing> forced;
     std::size_t max_chunk_bytes = SIZE_MAX;
+
+    bool operator==(const slicing_options &) const = default;
 };
 
 struct options {

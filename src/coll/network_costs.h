@@ -19,6 +19,8 @@ struct network_costs {
     double combine_us = 1e-4; ///< to combine a byte of two operands
     double byte_us = 1e-4;    ///< of a byte between nodes, of which a node sends one at a time
 
+    bool operator==(const network_costs &) const = default;
+
     /// A message that the receiver waits for.
     [[nodiscard]] double message_us() const { return latency_us + 2 * overhead_us; }
     /// A barrier of the members of a node.

@@ -21,11 +21,11 @@ static_assert(step_sliced + slice_exchange::num_turns * messages_per_turn <= gro
 
 } // namespace
 
-slice_exchange::slice_exchange(two_level_call &call, const slice &what, const plan &how,
+slice_exchange::slice_exchange(two_level_call &call, const slice &what, const slicing &how,
                                std::size_t chunk)
     : call_(call), channel_(call.internode.channel()), slice_(what), turn_(chunk % num_turns),
       next_received_(what.received) {
-    if (how.method == exchange_method::direct) {
+    if (how.is_direct) {
         plan_direct();
     } else {
         plan_rounds(how.num_halvings);
@@ -40,12 +40,12 @@ slice_exchange::~slice_exchange() {
 }
 
 // Partitions of equal numbers of elements, or of lines of these, differ by one of them.
-std::size_t slice_exchange::received_bytes(const plan &how, std::size_t num_nodes,
+std::size_t slice_exchange::received_bytes(const slicing &how, std::size_t num_nodes,
                                            std::size_t slice_bytes, std::size_t unit_bytes) {
     auto const rounds = static_cast<std::size_t>(std::bit_width(num_nodes));
     std::size_t const whole = round_up(slice_bytes);
     std::size_t const difference = round_up(unit_bytes) + 2 * cache_line_bytes;
-    if (how.method == exchange_method::direct) {
+    if (how.is_direct) {
         return whole + num_nodes * difference;
     }
     // A fold, the halves, and what is left in each round that doubles.

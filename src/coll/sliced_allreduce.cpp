@@ -44,7 +44,7 @@ public:
         if (owns_slice()) {
             owners_ = call.layout().members_with_index(self_);
             std::size_t const each = round_up(
-                slice_stride() + slice_exchange::received_bytes(exchange_plan(), call.num_nodes(),
+                slice_stride() + slice_exchange::received_bytes(chosen_.how, call.num_nodes(),
                                                                 slice_stride(), call.unit_bytes));
             results_ = {call.internode.channel().scratch(num_open() * each), num_open() * each};
         }
@@ -86,11 +86,8 @@ private:
     }
     [[nodiscard]] std::size_t slice_stride() const { return chosen_.stage_bytes - result_offset(); }
     [[nodiscard]] bool owns_slice() const { return self_ < chosen_.num_slices; }
-    [[nodiscard]] slice_exchange::plan exchange_plan() const {
-        return {chosen_.exchange, chosen_.num_halvings};
-    }
     /// Periods between the begin of an exchange and its end.
-    [[nodiscard]] std::size_t lag() const { return chosen_.has_lag ? 1 : 0; }
+    [[nodiscard]] std::size_t lag() const { return chosen_.how.has_lag ? 1 : 0; }
     [[nodiscard]] std::size_t num_open() const { return 1 + lag(); }
     [[nodiscard]] std::optional<slice_exchange> &exchange_of(std::size_t chunk) {
         return exchanges_[chunk % num_open()];
@@ -131,7 +128,7 @@ private:
                                    slice_exchange::slice{owners_, result_of(chunk),
                                                          slice_of(chunk, self_).count,
                                                          result_of(chunk) + slice_stride()},
-                                   exchange_plan(), chunk);
+                                   chosen_.how, chunk);
         serve();
     }
     void complete_exchange(std::size_t chunk) {
@@ -238,8 +235,9 @@ private:
 status two_level_sliced_allreduce(two_level_call &call, const allreduce_choice &chosen) {
     group::log_protocol(
         "call {}: {} slices, {} between nodes ({} rounds halve), {} elements at a time{}",
-        call.internode.current().number(), chosen.num_slices, name_of(chosen.exchange),
-        chosen.num_halvings, chosen.chunk_elements, chosen.has_lag ? ", exchanges overlap" : "");
+        call.internode.current().number(), chosen.num_slices,
+        chosen.how.is_direct ? "directly" : "in rounds", chosen.how.num_halvings,
+        chosen.chunk_elements, chosen.how.has_lag ? ", exchanges overlap" : "");
     return sliced_allreduce(call, chosen).run();
 }
 

@@ -20,9 +20,8 @@ constexpr nanoseconds sleep_cost{20'000};
 /// multiple is small at first, since many a slice is lost only once (to a rank that still starts,
 /// or computes for a moment), and is doubled as long as the trials lose slices too. At most 16:
 /// with 8, a tenth of the time beside a busy program is spent on trials; with 64, two ranks that
-/// share a core without such a program take too long to notice. Eight ranks on two cores: barriers
-/// of 8 to 15 us in ten jobs of ten; with 16 from the beginning, 120 to 240 us in a third of the
-/// jobs.
+/// share a core without such a program take too long to notice. Barriers of eight ranks on two
+/// cores: 8 to 15 us in ten jobs; with 16 from the beginning, 55 to 240 us in a third of them.
 constexpr int min_lost_time_factor = 1;
 constexpr int max_lost_time_factor = 16;
 /// After so many yields without a lost slice, the next lost one counts as the first.

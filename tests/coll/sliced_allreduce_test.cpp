@@ -41,13 +41,13 @@ const std::vector<nodes> layouts{{0, 0, 1, 1},
                                  {0, 0, 0, 0, 1, 1, 1, 2, 2}};
 
 // Each exchange, with and without lag; one halving, so that nodes double what is left.
-const std::vector<forced_slicing> ways{{exchange_method::doubling, SIZE_MAX, false},
-                                       {exchange_method::halving, SIZE_MAX, false},
-                                       {exchange_method::halving, 1, true},
-                                       {exchange_method::halving, SIZE_MAX, true},
-                                       {exchange_method::direct, SIZE_MAX, true}};
+const std::vector<slicing> ways{{.num_halvings = 0},
+                                {.num_halvings = SIZE_MAX},
+                                {.num_halvings = 1, .has_lag = true},
+                                {.num_halvings = SIZE_MAX, .has_lag = true},
+                                {.is_direct = true, .has_lag = true}};
 
-class sliced : public testing::TestWithParam<std::tuple<nodes, forced_slicing, std::size_t>> {
+class sliced : public testing::TestWithParam<std::tuple<nodes, slicing, std::size_t>> {
 protected:
     [[nodiscard]] static const nodes &layout() { return std::get<0>(GetParam()); }
     [[nodiscard]] static std::size_t num_ranks() { return layout().size(); }
@@ -71,9 +71,12 @@ std::string name_of(const testing::TestParamInfo<sliced::ParamType> &info) {
     for (std::int32_t const node : layout) {
         name += std::to_string(node);
     }
-    name += std::string("_") + coll::name_of(way.exchange);
-    if (way.max_halvings != SIZE_MAX) {
-        name += std::to_string(way.max_halvings);
+    if (way.is_direct) {
+        name += "_direct";
+    } else if (way.num_halvings == SIZE_MAX) {
+        name += "_halving";
+    } else {
+        name += "_" + std::to_string(way.num_halvings) + "_halvings";
     }
     return name + (way.has_lag ? "_lag_" : "_") + std::to_string(chunk);
 }
@@ -314,11 +317,10 @@ TEST(allreduce_choice, few_members_are_not_sliced) {
 }
 
 TEST(allreduce_choice, many_members_double_small_slices_and_halve_large_ones) {
-    EXPECT_EQ(choice_of(16, 64, 4096).exchange, exchange_method::doubling);
-    EXPECT_EQ(choice_of(16, 64, mebibyte).exchange, exchange_method::halving);
-    EXPECT_TRUE(choice_of(16, 64, mebibyte).has_lag);
-    EXPECT_FALSE(choice_of(16, 64, 4096).has_lag);
-    EXPECT_EQ(choice_of(3, 64, mebibyte).exchange, exchange_method::direct);
+    EXPECT_EQ(choice_of(16, 64, 4096).how, slicing{});
+    EXPECT_GT(choice_of(16, 64, mebibyte).how.num_halvings, 0U);
+    EXPECT_TRUE(choice_of(16, 64, mebibyte).how.has_lag);
+    EXPECT_TRUE(choice_of(3, 64, mebibyte).how.is_direct);
     EXPECT_EQ(choice_of(16, 64, 64 * kibibyte).num_slices, 64U);
     EXPECT_EQ(choose_allreduce({16, 20, 64, 8192, 8, {}}).num_slices, 20U);
 }

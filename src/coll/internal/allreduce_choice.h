@@ -25,9 +25,6 @@
 
 namespace diomp::coll {
 
-/// For the log: "halving".
-const char *name_of(exchange_method method);
-
 /// What the choice depends on; equal on all members.
 struct allreduce_shape {
     std::size_t num_nodes = 1;
@@ -37,19 +34,20 @@ struct allreduce_shape {
     std::size_t unit_bytes = 1;
     slicing_options slicing;
     network_costs costs{};
+
+    bool operator==(const allreduce_shape &) const = default;
 };
 
 struct allreduce_choice {
     bool is_sliced = false;
     // Of a sliced call:
-    exchange_method exchange = exchange_method::doubling;
-    std::size_t num_halvings = 0;   ///< the first rounds of `halving`; the others double
-    bool has_lag = false;           ///< an exchange ends while the next chunk is reduced
+    coll::slicing how;
     std::size_t num_slices = 0;     ///< the first members of each node own one each
     std::size_t chunk_elements = 0; ///< of the operand, at a time
     std::size_t stage_bytes = 0;    ///< a chunk of the operand and a slice of a result
 };
 
+/// Thread-safe. The thread's last choices are remembered.
 allreduce_choice choose_allreduce(const allreduce_shape &shape);
 
 } // namespace diomp::coll

@@ -37,22 +37,17 @@ public:
         std::size_t count = 0;     ///< elements
         std::byte *received = nullptr; ///< scratch memory of received_bytes()
     };
-    /// How it is done: parts of allreduce_choice.
-    struct plan {
-        exchange_method method = exchange_method::doubling;
-        std::size_t num_halvings = 0;
-    };
     /// `chunk`: its number in the call. Chunks that differ by num_turns do not meet: an owner that
     /// begins a chunk has completed the last but one, so all have begun that one and completed the
     /// one four before.
-    slice_exchange(two_level_call &call, const slice &what, const plan &how, std::size_t chunk);
+    slice_exchange(two_level_call &call, const slice &what, const slicing &how, std::size_t chunk);
     ~slice_exchange();
     slice_exchange(const slice_exchange &) = delete;
     slice_exchange &operator=(const slice_exchange &) = delete;
 
     static constexpr std::size_t num_turns = 4;
 
-    [[nodiscard]] static std::size_t received_bytes(const plan &how, std::size_t num_nodes,
+    [[nodiscard]] static std::size_t received_bytes(const slicing &how, std::size_t num_nodes,
                                                     std::size_t slice_bytes,
                                                     std::size_t unit_bytes);
 
