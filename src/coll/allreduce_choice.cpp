@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/allreduce_choice.h"
 
-#include "base/per_thread.h"
 #include "coll/internal/select.h"
 #include "coll/internal/two_level_blocks.h"
 
@@ -9,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 namespace diomp::coll {
@@ -194,10 +194,15 @@ allreduce_choice find_best(const allreduce_shape &shape) {
     return best;
 }
 
-/// Programs repeat few calls, and a choice takes a microsecond.
+/// Programs repeat few calls, and a choice takes a microsecond. One for all threads: static storage
+/// of threads is limited.
 class recent_choices {
 public:
     allreduce_choice find(const allreduce_shape &shape) {
+        std::unique_lock const lock(mutex_, std::try_to_lock);
+        if (!lock) {
+            return find_best(shape);
+        }
         for (const entry &each : entries_) {
             if (each.shape == shape) {
                 return each.choice;
@@ -214,6 +219,7 @@ private:
         allreduce_shape shape;
         allreduce_choice choice;
     };
+    std::mutex mutex_;
     std::array<entry, 8> entries_{};
     std::size_t next_ = 0;
 };
@@ -229,7 +235,8 @@ allreduce_choice choose_allreduce(const allreduce_shape &shape) {
         nbytes <= (allowed.forced ? 0 : sync::node_barrier::max_inline_bytes)) {
         return {};
     }
-    return per_thread<recent_choices>::get().find(shape);
+    static recent_choices recent;
+    return recent.find(shape);
 }
 
 } // namespace diomp::coll

@@ -44,11 +44,6 @@ inline int64_t flagsOf(const OffloadEntry &Entry) { return Entry.flags; }
 inline int64_t dataOf(const OffloadEntry &Entry) { return Entry.data; }
 /// Whether it reads entries of LLVM 21 and newer.
 constexpr bool ReadsLaterEntries = false;
-/// Whether regions may run, and images be closed, after LLVM's list of loaded
-/// libraries has been destroyed, unless the list is made first. Made first,
-/// images are still loaded when the loader finalises libraries, and it was seen
-/// to finalise UCX before the runtime.
-constexpr bool NeedsListOfLibraries = false;
 
 // Images of a program.
 

@@ -48,9 +48,6 @@ inline int64_t dataOf(const OffloadEntry &Entry) {
 /// Whether it reads entries of LLVM 21 and newer. It translates older ones
 /// (PluginManager::upgradeLegacyEntries()).
 constexpr bool ReadsLaterEntries = true;
-/// Whether regions may run, and images be closed, after LLVM's list of loaded
-/// libraries has been destroyed, unless the list is made first.
-constexpr bool NeedsListOfLibraries = true;
 
 // Images of a program.
 

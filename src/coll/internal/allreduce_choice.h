@@ -47,7 +47,7 @@ struct allreduce_choice {
     std::size_t stage_bytes = 0;    ///< a chunk of the operand and a slice of a result
 };
 
-/// Thread-safe. The thread's last choices are remembered.
+/// Thread-safe. The last choices are remembered.
 allreduce_choice choose_allreduce(const allreduce_shape &shape);
 
 } // namespace diomp::coll

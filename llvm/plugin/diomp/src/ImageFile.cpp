@@ -18,8 +18,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Offload.h"
-
 #include "llvm/Support/DynamicLibrary.h"
 
 #include <cstdio>
@@ -61,8 +59,7 @@ static int makeMemory() {
 
 /// Makes LLVM's list of libraries, before any program registers an image.
 __attribute__((constructor)) static void makeListOfLibraries() {
-  if (diomp::NeedsListOfLibraries)
-    llvm::sys::DynamicLibrary::SearchForAddressOfSymbol("");
+  llvm::sys::DynamicLibrary::SearchForAddressOfSymbol("");
 }
 
 extern "C" int __wrap_mkstemp(char *Template) {
