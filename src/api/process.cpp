@@ -58,13 +58,6 @@ bool needs_this_library(const std::string &name) {
     return needs;
 }
 
-bool is_needed_by_opened_library() {
-    std::vector<std::string> const names = loaded_libraries();
-    auto const num_old = std::min(g_num_loaded_at_begin, names.size());
-    return std::any_of(names.begin() + static_cast<std::ptrdiff_t>(num_old), names.end(),
-                       needs_this_library);
-}
-
 // Other ranks may still use this rank's memory and progress thread, so a regular exit waits for
 // them; a failing one does not. Other threads may use libraries that are finalised after this one
 // until then.
@@ -82,7 +75,10 @@ __attribute__((destructor)) void end_process() {
 }
 
 void end_before_libraries() {
-    if (is_needed_by_opened_library()) {
+    std::vector<std::string> const names = loaded_libraries();
+    auto const num_old = std::min(g_num_loaded_at_begin, names.size());
+    if (std::any_of(names.begin() + static_cast<std::ptrdiff_t>(num_old), names.end(),
+                    needs_this_library)) {
         end_process();
     }
 }
@@ -96,6 +92,11 @@ void finalise_libraries() {
 }
 
 void record_status(int status, void * /*unused*/) { g_exit_status = status; }
+
+void end_loaded_runtime(int status, void * /*unused*/) {
+    g_exit_status = status;
+    end_before_libraries();
+}
 
 // main may be declared without parameters, or with two, which C allows and the sanitizer does not.
 #if defined(__clang__)
@@ -116,9 +117,8 @@ __attribute__((constructor)) void begin_process() {
     g_num_loaded_at_begin = loaded_libraries().size();
     if (::dlsym(RTLD_DEFAULT, "__libc_start_main") != reinterpret_cast<void *>(start_of_ours)) {
         // Loaded by a running program, such as an interpreter. Its exit handlers from now on run
-        // before the dynamic linker's, in the opposite order.
-        std::atexit(end_before_libraries);
-        ::on_exit(record_status, nullptr);
+        // before the dynamic linker's.
+        ::on_exit(end_loaded_runtime, nullptr);
         diomp::api::on_images_registered();
     }
     if (std::getenv(DIOMP_REMOTE_LOADING) == nullptr) {
