@@ -54,6 +54,9 @@ namespace diomp::coll {
 
 struct allreduce_choice;
 
+/// Data of this size travels with the messages of the agreement without stage buffers.
+inline constexpr std::size_t max_small_bytes = group::arrival_protocol::max_stage_data_bytes;
+
 /// A checked call on a group that spans nodes. The caller holds the group's call lock.
 struct two_level_call {
     std::size_t num_members;
@@ -154,6 +157,9 @@ inline chunking chunk_blocks(const two_level_call &call, std::size_t num_blocks)
 status run_two_level(two_level_call &call);
 
 // Call after internode.begin: receives are posted before the agreement.
+/// A bcast, reduce or allreduce whose data travels with the messages of the agreement. All members
+/// wait for each other first if `wait_for_all`.
+status two_level_small(two_level_call &call, bool wait_for_all);
 /// All members wait for each other first if `wait_for_all`.
 status two_level_bcast(two_level_call &call, bool wait_for_all);
 status two_level_allreduce(two_level_call &call);
