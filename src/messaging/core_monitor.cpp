@@ -22,8 +22,13 @@ constexpr nanoseconds sleep_cost{20'000};
 /// with 8, a tenth of the time beside a busy program is spent on trials; with 64, two ranks that
 /// share a core without such a program take too long to notice. Barriers of eight ranks on two
 /// cores: 8 to 15 us in ten jobs; with 16 from the beginning, 55 to 240 us in a third of them.
-constexpr int min_lost_time_factor = 1;
-constexpr int max_lost_time_factor = 16;
+struct factor_range {
+    int min, max;
+};
+constexpr factor_range lost_time_factors{1, 16};
+/// Where each rank has a core, a wait that sleeps costs little, and a trial costs two ranks a
+/// slice.
+constexpr factor_range lost_time_factors_of_own_core{16, 256};
 /// After so many yields without a lost slice, the next lost one counts as the first.
 constexpr std::int64_t enough_yields = 16;
 constexpr nanoseconds max_sleep_period{1'000'000'000};
@@ -67,9 +72,10 @@ bool core_monitor::note_duration(nanoseconds lasted, clock::time_point now) {
     if (sleeps) {
         bool const is_again = num_yields < enough_yields;
         int const doubled = lost_time_factor_.load(std::memory_order_relaxed) * 2;
-        int const factor =
-            std::clamp(is_again ? doubled : 0, min_lost_time_factor, max_lost_time_factor);
+        auto const factors = is_oversubscribed_ ? lost_time_factors : lost_time_factors_of_own_core;
+        int const factor = std::clamp(is_again ? doubled : 0, factors.min, factors.max);
         lost_time_factor_.store(factor, std::memory_order_relaxed);
+        num_polls_.store(std::max(polls(), min_polls_before_sleep_), std::memory_order_relaxed);
         auto const sleeping = std::min(lasted * factor, max_sleep_period);
         sleeps_until_.store((now + sleeping).time_since_epoch().count(), std::memory_order_relaxed);
     } else if (was_sleeping) {
@@ -87,7 +93,7 @@ bool core_monitor::yield(bool is_first) {
     nanoseconds const lasted = end - begin;
     if (samples) {
         if (lasted > other_thread_ran || core_.count_switches() != before) {
-            lower();
+            lower(0);
         } else {
             raise();
         }

@@ -100,7 +100,7 @@ TEST(core_monitor, only_the_first_yield_of_a_wait_teaches_how_long_to_poll) {
 }
 
 TEST(core_monitor, sleeps_after_lost_slices_for_up_to_16_times_as_long) {
-    core_monitor monitor(most, false, scripted());
+    core_monitor monitor(most, true, scripted());
     g_core.yield_lasts = 4ms;
     g_core.others_run = true;
     EXPECT_FALSE(monitor.should_sleep());
@@ -116,7 +116,7 @@ TEST(core_monitor, sleeps_after_lost_slices_for_up_to_16_times_as_long) {
 
 // Ranks that start or compute for a moment are no busy program.
 TEST(core_monitor, sleeps_briefly_after_a_slice_that_follows_cheap_yields) {
-    core_monitor monitor(most, false, scripted());
+    core_monitor monitor(most, true, scripted());
     g_core.yield_lasts = 4ms;
     for (int const factor : {1, 2, 4}) {
         EXPECT_TRUE(monitor.yield(true));
@@ -165,7 +165,7 @@ TEST(core_monitor, a_part_of_a_slice_is_enough_to_go_on_sleeping) {
 }
 
 TEST(core_monitor, yields_again_when_the_other_program_has_gone) {
-    core_monitor monitor(most, false, scripted());
+    core_monitor monitor(most, true, scripted());
     g_core.yield_lasts = 4ms;
     EXPECT_TRUE(monitor.yield(true));
     g_core.now += 64ms;
@@ -177,9 +177,13 @@ TEST(core_monitor, yields_again_when_the_other_program_has_gone) {
 }
 
 TEST(core_monitor, waits_that_sleep_poll_less_before_if_that_is_in_vain) {
-    core_monitor monitor(most, false, scripted());
+    core_monitor monitor(most, true, scripted());
     g_core.yield_lasts = 4ms;
     EXPECT_TRUE(monitor.yield(false));
+    for (int wait = 0; wait < 60; ++wait) {
+        monitor.note_success();
+    }
+    EXPECT_EQ(monitor.polls(), most);
     for (int wait = 0; wait < 6; ++wait) {
         EXPECT_EQ(monitor.trial_polls(), 0) << "it polls anyway";
         monitor.note_sleep();
@@ -193,6 +197,37 @@ TEST(core_monitor, waits_that_sleep_poll_less_before_if_that_is_in_vain) {
     EXPECT_EQ(trials, 10);
     monitor.note_success();
     EXPECT_GT(monitor.polls(), 0);
+}
+
+// Where each rank has a core, the busy thread is of another program, maybe one of low priority that
+// a polling rank hardly notices, and the awaited rank runs on its own core.
+TEST(core_monitor, with_a_core_for_each_rank_waits_poll_for_the_cost_of_a_sleep_before_it) {
+    core_monitor monitor(most, false, scripted());
+    g_core.others_run = true;
+    while (monitor.polls() > 0) {
+        EXPECT_FALSE(monitor.yield(true));
+    }
+    g_core.yield_lasts = 4ms;
+    EXPECT_TRUE(monitor.yield(true));
+    for (int wait = 0; wait < 100; ++wait) {
+        EXPECT_EQ(monitor.polls(), most / 2);
+        EXPECT_TRUE(monitor.is_contended());
+        monitor.note_sleep();
+    }
+    monitor.note_success();
+    EXPECT_GT(monitor.polls(), most / 2);
+}
+
+TEST(core_monitor, with_a_core_for_each_rank_yields_are_tried_again_after_16_to_256_slices) {
+    core_monitor monitor(most, false, scripted());
+    g_core.yield_lasts = 2ms;
+    for (int const factor : {16, 32, 64, 128, 256, 256}) {
+        EXPECT_TRUE(monitor.yield(true));
+        g_core.now += factor * 2ms - 1ms;
+        EXPECT_TRUE(monitor.should_sleep()) << factor;
+        g_core.now += 1ms;
+        EXPECT_FALSE(monitor.should_sleep()) << factor;
+    }
 }
 
 // A machine that has been stopped, or a rank under a debugger.

@@ -17,6 +17,9 @@
 // (3) Waits that sleep also adapt the number of polls before the sleep: divided by four after each
 // wait that polled in vain, increased after each that did not. When the number has reached 0, some
 // waits still poll a little, in case the awaited rank now runs on another core.
+// (4) If there is a core for each rank, the other threads are of other programs, and the awaited
+// rank most likely runs on another core: waits poll for about the cost of a sleep before they sleep
+// (the number of polls does not fall below half), and yields are tried less often.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +50,9 @@ public:
     /// `is_oversubscribed`: more ranks than cores; then the first waits yield at once.
     core_monitor(int max_polls, bool is_oversubscribed,
                  const core_access &core = core_access::of_system())
-        : core_(core), max_polls_(max_polls), num_polls_(is_oversubscribed ? 0 : max_polls) {}
+        : core_(core), max_polls_(max_polls),
+          min_polls_before_sleep_(is_oversubscribed ? 0 : max_polls / 2),
+          is_oversubscribed_(is_oversubscribed), num_polls_(is_oversubscribed ? 0 : max_polls) {}
 
     /// Polls of a wait before it gives the core away.
     [[nodiscard]] int polls() const { return num_polls_.load(std::memory_order_relaxed); }
@@ -67,8 +72,8 @@ public:
     [[nodiscard]] int trial_polls();
     /// Call when a wait sleeps for the first time, after it has polled in vain.
     void note_sleep() {
-        if (polls() > 0) {
-            lower();
+        if (polls() > min_polls_before_sleep_) {
+            lower(min_polls_before_sleep_);
         }
     }
     /// Yields, and records the effect. `is_first`: the first yield of its wait. True: the wait must
@@ -87,13 +92,17 @@ private:
         num_polls_.store(std::min(max_polls_, now + now / 8 + min_raise),
                          std::memory_order_relaxed);
     }
-    void lower() { num_polls_.store(polls() / 4, std::memory_order_relaxed); }
+    void lower(int at_least) {
+        num_polls_.store(std::max(polls() / 4, at_least), std::memory_order_relaxed);
+    }
     bool note_duration(nanoseconds lasted, clock::time_point now);
     [[nodiscard]] bool samples_switches();
     [[nodiscard]] bool is_sample();
 
     core_access core_;
     int const max_polls_;
+    int const min_polls_before_sleep_;
+    bool const is_oversubscribed_;
     std::atomic<int> num_polls_;
     std::atomic<unsigned> num_waits_{0};      ///< waits that gave the core away at once
     std::atomic<std::int64_t> num_yields_{0}; ///< since the last yield that took a time slice
