@@ -87,6 +87,8 @@ module diomp
     public :: ompx_group_size, ompx_group_rank, ompx_group_world_rank, ompx_group_split_node, ompx_group_node_members
     public :: ompx_bcast, ompx_reduce, ompx_allreduce, ompx_gather, ompx_scatter, ompx_allgather
     public :: ompx_reduce_scatter, ompx_alltoall, ompx_scan, ompx_exscan
+    public :: ompx_gatherv, ompx_scatterv, ompx_allgatherv, ompx_alltoallv
+    public :: ompx_target_gatherv, ompx_target_scatterv, ompx_target_allgatherv, ompx_target_alltoallv
     public :: ompx_num_rank_devices, ompx_rank_device, ompx_target_alloc, ompx_target_free, ompx_target_put
     public :: ompx_target_get, ompx_target_put_nb, ompx_target_get_nb, ompx_barrier_nb, ompx_bcast_nb
     public :: ompx_target_bcast, ompx_target_bcast_nb, ompx_reduce_nb, ompx_target_reduce, ompx_target_reduce_nb
@@ -100,6 +102,7 @@ module diomp
 #include "procedures.inc"
 #include "channels.inc"
 #include "devices.inc"
+#include "block_collectives.inc"
 
     !> status = ompx_allocate(array, shape [, kind]). Allocates global memory. `array` is a pointer of rank 1 to 3 to
     !> real, complex or integer elements of 4 or 8 bytes (parts of complex); the elements are undefined, the lower bounds

@@ -92,6 +92,16 @@ public:
         return *this;
     }
 
+    /// Fails with `status` unless `is_met`.
+    operands &require(bool is_met, int status, const char *what, const char *remedy) {
+        if (status_ == OMPX_SUCCESS && !is_met) {
+            status_ = site_.fail(status, what, remedy);
+        }
+        return *this;
+    }
+    /// Whether all checks so far have succeeded.
+    [[nodiscard]] bool is_valid() const { return status_ == OMPX_SUCCESS; }
+
     /// Checks that src divides into one block per member. A negative number is an error status.
     operands &require_divisible_by(int members) {
         if (status_ == OMPX_SUCCESS && members < 1) {

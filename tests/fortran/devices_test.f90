@@ -154,7 +154,44 @@ contains
         call succeed(ompx_event_wait(event), "event_wait")
         call succeed(ompx_target_get(back, host, me, v, device), "get")
         call check(.not. any(back(:, 1:ranks, 1:2) /= ranks - 1), "target_allgather and target_alltoall_nb")
+        call blocks()
     end subroutine
+
+    !> Of different sizes: members have one or two columns of u in turn.
+    subroutine blocks()
+        integer :: i, own, counts(ranks), one(ranks)
+        counts = size(u, 1)*[(columns_of(i), i=0, ranks - 1)]
+        own = columns_of(me)
+        one = size(u, 1)
+        model = me
+        call succeed(ompx_target_put(me, u, device, model, host), "put")
+        call succeed(ompx_fence(), "fence")
+        call succeed(ompx_target_allgatherv(v, u(:, 1:own, 1), counts, device), "target_allgatherv")
+        call succeed(ompx_target_get(back, host, me, v, device), "get")
+        call check(are_blocks(), "target_allgatherv")
+        call succeed(ompx_target_gatherv(v, u(:, 1:own, 1), counts, device, ranks - 1), "target_gatherv")
+        call succeed(ompx_target_scatterv(u(:, 1:own, 1), v, counts, device, ranks - 1), "target_scatterv")
+        call succeed(ompx_target_alltoallv(v(:, 1:ranks, 1), one, u(:, 1:ranks, 2), one, device), "target_alltoallv")
+        call succeed(ompx_target_get(back, host, me, u, device), "get")
+        call check(.not. any(back(:, 1:own, 1) /= me), "target_gatherv and target_scatterv")
+        call succeed(ompx_target_get(back, host, me, v, device), "get")
+        call check(.not. any([(any(back(:, i + 1, 1) /= i), i=0, ranks - 1)]), "target_alltoallv")
+    end subroutine
+
+    pure integer function columns_of(member)
+        integer, intent(in) :: member
+        columns_of = mod(member, 2) + 1
+    end function
+
+    logical function are_blocks()
+        integer :: i, column
+        are_blocks = .true.
+        column = 0
+        do i = 0, ranks - 1
+            are_blocks = are_blocks .and. .not. any(back(:, column + 1:column + columns_of(i), 1) /= i)
+            column = column + columns_of(i)
+        end do
+    end function
 
     subroutine expect(value, words)
         real(c_double), intent(in) :: value
