@@ -105,7 +105,7 @@ void move(bool puts, int peer, std::byte *there, std::byte *here, const grid &wh
             if (puts) {
                 ours().put(peer, there + remote, here + local, what.row_bytes);
             } else {
-                ours().get(peer, there + remote, here + local, what.row_bytes);
+                ours().start_get(peer, there + remote, here + local, what.row_bytes, done);
             }
         });
     }

@@ -157,19 +157,24 @@ void world::put(int peer, std::byte *remote, const void *source, std::size_t nby
 }
 
 void world::get(int peer, const std::byte *remote, void *destination, std::size_t nbytes) {
+    completion done;
+    start_get(peer, remote, destination, nbytes, done);
+    wait(done);
+}
+
+void world::start_get(int peer, const std::byte *remote, void *destination, std::size_t nbytes,
+                      completion &done) {
     if (is_direct(peer)) {
         if (nbytes > 0) {
             std::memcpy(destination, remote, nbytes);
         }
         return;
     }
-    completion done;
     if (auto const started = conduit_->rma()->get(
             world_rank{peer}, reinterpret_cast<std::uintptr_t>(remote), destination, nbytes, done);
         !started) {
         abort(started.failure().message());
     }
-    wait(done);
 }
 
 void world::flush_all() {

@@ -59,6 +59,9 @@ public:
     /// put, or a copy if the peer is direct; the source may be reused on return.
     void put(int peer, std::byte *remote, const void *source, std::size_t nbytes);
     void get(int peer, const std::byte *remote, void *destination, std::size_t nbytes);
+    /// A get that is counted by `done`, or a copy if the peer is direct.
+    void start_get(int peer, const std::byte *remote, void *destination, std::size_t nbytes,
+                   completion &done);
     void flush(int peer);
     void flush_all();
     /// Counted by `done`; nothing to do if the peer is direct.
