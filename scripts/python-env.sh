@@ -4,9 +4,11 @@
 # registry what Debian 12 has no package of. Debian's pip installs nothing into the system, hence a folder of its own.
 #
 #   scripts/python-env.sh            makes build/python-env unless it is there; prints its interpreter
+#   scripts/python-env.sh --bench    the same with Numba, for bench/compare-kernels
 set -eu
 
 packages="nanobind==3.1.0 scikit-build-core==1.1.2"
+[ "${1:-}" != --bench ] || packages="$packages numba==0.68.1"
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=$here/build/python-env
 
@@ -15,7 +17,8 @@ fail() {
     exit 1
 }
 
-[ "$(cat "$folder/version" 2>/dev/null)" != "$packages" ] || { echo "$folder/bin/python3" && exit; }
+case "$(cat "$folder/version" 2>/dev/null)" in "$packages"*) ready=yes ;; *) ready= ;; esac
+[ -z "$ready" ] || { echo "$folder/bin/python3" && exit; }
 # Debian's interpreter has Debian's NumPy; another python3 may come first in the PATH.
 python=
 for candidate in /usr/bin/python3 python3; do

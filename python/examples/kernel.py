@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the examples share: options, time of the slowest rank, the report."""
+"""What the examples share: options, compiled loops, time of the slowest rank, the report."""
 import argparse
 import sys
 import time
@@ -8,13 +8,28 @@ import numpy as np
 
 import diomp
 
+try:
+    import numba
+except ImportError:
+    numba = None
+
 
 def options(description, size):
     """Command line of a kernel: --iterations, --size."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--iterations", type=int, default=10, help="timed iterations, after one that is not timed")
     parser.add_argument("--size", type=int, default=size, help="order of the problem")
+    parser.add_argument("--local", choices=["numba", "numpy", "python"], default="numpy" if numba is None else "numba",
+                        help="what a rank computes alone: loops compiled by Numba, operations of NumPy, or plain loops "
+                             "(default: Numba if it is installed)")
     return parser.parse_args()
+
+
+def local_part(given, loops, arrays):
+    """What a rank computes alone: the function `loops`, compiled or not, or the same by NumPy's operations, `arrays`."""
+    if given.local == "numpy":
+        return arrays
+    return numba.njit(loops) if given.local == "numba" else loops
 
 
 def measure(iterations, step):

@@ -7,9 +7,14 @@ Bytes per iteration: four arrays of 8-byte elements (A is read and written).
 import numpy as np
 
 import diomp
-from kernel import measure, options, report
+from kernel import local_part, measure, options, report
 
 SCALAR = 3.0
+
+
+def add_scaled(a, b, c):
+    for i in range(a.size):
+        a[i] += b[i] + SCALAR * c[i]
 
 
 def main():
@@ -19,12 +24,13 @@ def main():
     c = diomp.full(given.size, 2.0)
     scratch = np.empty(given.size)
 
-    def step():
+    def add_scaled_arrays(a, b, c):
         np.multiply(c, SCALAR, out=scratch)
         np.add(scratch, b, out=scratch)
         np.add(a, scratch, out=a)
 
-    seconds = measure(given.iterations, step)
+    add = local_part(given, add_scaled, add_scaled_arrays)
+    seconds = measure(given.iterations, lambda: add(a, b, c))
     wanted = (given.iterations + 1) * (2.0 + SCALAR * 2.0)
     rate = 4 * 8 * given.size * diomp.num_ranks() / seconds / 1e6
     report("nstream", np.abs(a - wanted).sum() <= 1e-8 * wanted * given.size, rate, "MB/s", seconds)

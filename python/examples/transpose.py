@@ -10,7 +10,24 @@ import sys
 import numpy as np
 
 import diomp
-from kernel import measure, options, report
+from kernel import local_part, measure, options, report
+
+TILE = 32
+
+
+def add_transposed(to, block):
+    width = block.shape[0]
+    for first_row in range(0, width, TILE):
+        for first_column in range(0, width, TILE):
+            tile = to[first_row:first_row + TILE, first_column:first_column + TILE]
+            source = block[first_column:first_column + TILE, first_row:first_row + TILE]
+            for i in range(tile.shape[0]):
+                for j in range(tile.shape[1]):
+                    tile[i, j] += source[j, i]
+
+
+def add_transposed_arrays(to, block):
+    to += block.T
 
 
 def main():
@@ -25,12 +42,14 @@ def main():
     b = np.zeros((width, order))
     block = np.empty((width, width))
 
+    add = local_part(given, add_transposed, add_transposed_arrays)
+
     def step():
         diomp.barrier()  # all ranks have changed their columns
         for distance in range(ranks):
             peer = (me + distance) % ranks
             diomp.get(block, peer, a[:, me * width:(me + 1) * width])
-            b[:, peer * width:(peer + 1) * width] += block.T
+            add(b[:, peer * width:(peer + 1) * width], block)
         diomp.barrier()  # all ranks have read them
         np.add(a, 1.0, out=a)
 
