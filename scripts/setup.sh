@@ -3,7 +3,8 @@
 # Installs the Debian packages that the build, the demo and the checks need. Quick when all are there: then it asks
 # dpkg and does nothing else. Works as root or through sudo.
 #
-#   scripts/setup.sh           what `make build` and `make demo` need
+#   scripts/setup.sh           what `make build` needs
+#   scripts/setup.sh --demo    less: what `make demo` needs
 #   scripts/setup.sh --check   also what `make check` and the comparisons need
 #   scripts/setup.sh --llvm 22 also another version of LLVM, beside the packaged one (scripts/llvm-toolchain.sh), and the
 #                              source of its libomptarget; build with -DDIOMP_LLVM_VERSIONS="19;22" (docs/llvm.md)
@@ -12,10 +13,9 @@
 set -eu
 
 # One package a line: name, then the reason.
-build_packages='
+demo_packages='
 clang-19              compiler; brings libstdc++ and the linker
 clang-tools-19        clang-offload-packager and clang-linker-wrapper, which programs with target regions are linked with
-lld-19                device code for AMD GPUs is linked with it, that of the runtime too
 libomp-19-dev         omp.h and the OpenMP runtime that programs run on
 llvm-19               llvm-symbolizer, for backtraces and the call sites of DIOMP_STATS
 cmake                 build system
@@ -34,11 +34,15 @@ libffi-dev            host devices, ours on other hosts too, call their target r
 libsodium-dev         connections prove who they are, see docs/security.md
 libseccomp-dev        system call filters for sessions of device services
 libxxhash-dev         device images are known by their hash
-libclang-19-dev       what the plugin for the pragmas is built with
 libucx-dev            ranks on several nodes; without it DiOMP builds and says so there
 python3               scripts
 python3-numpy         reads the wavefield of the demo
 python3-matplotlib    pictures of the demo and of the benchmarks
+'
+# A build without them has no kernels for AMD GPUs, and no pragmas of DiOMP.
+build_packages='
+lld-19                device code for AMD GPUs is linked with it, that of the runtime too
+libclang-19-dev       what the plugin for the pragmas is built with
 '
 check_packages='
 ccache                builds that are repeated are quick
@@ -92,19 +96,21 @@ python3-venv          its environment, see scripts/python-env.sh
 
 check=no
 deb=no
+demo=no
 list=no
 llvm=
 while [ $# != 0 ]; do
     case $1 in
     --check) check=yes ;;
     --deb) deb=yes ;;
+    --demo) demo=yes ;;
     --list) list=yes ;;
     --llvm)
         llvm="$llvm ${2:?--llvm needs a version, such as 22}"
         shift
         ;;
     *)
-        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --llvm, --list)" >&2
+        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --demo, --llvm, --list)" >&2
         exit 2
         ;;
     esac
@@ -120,12 +126,13 @@ add_llvm() {
 }
 
 if [ "$list" = yes ]; then
-    printf 'Build and demo:\n%s\nChecks and comparisons:\n%s\nDebian packages:\n%s' \
-        "$build_packages" "$check_packages" "$deb_packages"
+    printf 'Demo and build:\n%s\nBuild:\n%s\nChecks and comparisons:\n%s\nDebian packages:\n%s' \
+        "$demo_packages" "$build_packages" "$check_packages" "$deb_packages"
     exit 0
 fi
 
-wanted=$build_packages
+wanted=$demo_packages
+[ "$demo" = yes ] || wanted=$wanted$build_packages
 [ "$check" = no ] || wanted=$wanted$check_packages
 [ "$deb" = no ] || wanted=$wanted$deb_packages
 names=$(printf '%s' "$wanted" | awk 'NF && !seen[$1]++ { print $1 }')
