@@ -20,7 +20,6 @@ namespace diomp::pragma {
 namespace {
 
 using clang::Preprocessor;
-using clang::SourceLocation;
 using clang::Token;
 
 /// State of the translation unit that is being parsed; null during preprocessing only. A global,
@@ -35,7 +34,8 @@ public:
                       Token &first) override;
 
 private:
-    static void forward(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words);
+    static void forward(Preprocessor &preprocessor, clang::PragmaIntroducer introducer,
+                        const tokens &words);
     static bool is_allowed_here(const directive &read);
     static void ignore_without_openmp(directive &read);
     static void enter(Preprocessor &preprocessor, const tokens &made) {
@@ -48,31 +48,38 @@ private:
 };
 
 /// Keeps the directive in preprocessed text, with its macros expanded, for the compiler that reads
-/// it later; as an operator, which is allowed in the middle of a line.
-void handler::forward(Preprocessor &preprocessor, SourceLocation introducer, const tokens &words) {
-    std::string text = "\"ompx";
+/// it later. As a line of its own: clang 22 and newer do not read _Pragma in preprocessed text.
+void handler::forward(Preprocessor &preprocessor, clang::PragmaIntroducer introducer,
+                      const tokens &words) {
+    std::string text = "#pragma ompx";
     for (const auto &word : words) {
-        text += ' ';
-        for (char const character : preprocessor.getSpelling(word)) {
-            text += character == '"' || character == '\\' ? "\\" : "";
-            text += character;
-        }
+        text += ' ' + preprocessor.getSpelling(word);
     }
-    text += '"';
-    tokens line;
-    auto const add = [&](clang::tok::TokenKind kind, llvm::StringRef spelling) {
+    tokens lines;
+    // The compiler counts the newlines in tokens of the kind `unknown`, and where a token that
+    // starts a line is not on the line that it counts, it prints newlines or a line marker.
+    auto const add = [&](llvm::StringRef spelling, bool starts_line) {
         Token token;
         token.startToken();
-        token.setKind(kind);
-        preprocessor.CreateString(spelling, token, introducer, introducer);
-        line.push_back(token);
+        token.setKind(clang::tok::unknown);
+        token.setFlagValue(Token::StartOfLine, starts_line);
+        preprocessor.CreateString(spelling, token, introducer.Loc, introducer.Loc);
+        lines.push_back(token);
     };
-    add(clang::tok::identifier, "_Pragma");
-    line.back().setIdentifierInfo(preprocessor.getIdentifierInfo("_Pragma"));
-    add(clang::tok::l_paren, "(");
-    add(clang::tok::string_literal, text);
-    add(clang::tok::r_paren, ")");
-    enter(preprocessor, line);
+    // There may be code before an operator on its line.
+    if (introducer.Kind != clang::PIK_HashPragma) {
+        add("\n", false);
+    }
+    add(text + '\n', true);
+    // Not printed, but what is next starts a line.
+    Token next;
+    next.startToken();
+    next.setKind(clang::tok::annot_pragma_unused);
+    next.setLocation(introducer.Loc);
+    next.setAnnotationEndLoc(introducer.Loc);
+    next.setFlag(Token::StartOfLine);
+    lines.push_back(next);
+    enter(preprocessor, lines);
 }
 
 /// Returns false and reports an error if the generated code cannot compile.
@@ -130,7 +137,7 @@ void handler::HandlePragma(Preprocessor &preprocessor, clang::PragmaIntroducer i
         words.push_back(word);
     }
     if (parsed == nullptr || &parsed->compiler.getPreprocessor() != &preprocessor) {
-        forward(preprocessor, introducer.Loc, words);
+        forward(preprocessor, introducer, words);
         return;
     }
     auto read = parse(preprocessor, first.getLocation(), words, word.getLocation());

@@ -42,6 +42,41 @@ run calls.expected "without OpenMP" "$clang" "${common[@]}" "$tests/calls.c" "-L
 # In two steps, as -save-temps and distributed compilers do it: macros are gone in the second, the pragmas are not.
 run calls.expected "preprocessed first" "$clang" -fopenmp -save-temps "${common[@]}" -Wno-gnu-line-marker \
     "$tests/calls.c" "-Wl,-rpath,$libomp"
+# Mistakes are reported on the same lines with both, wherever a directive stands.
+cat >"$work/lines.c" <<'END'
+#include <diomp.h>
+#define BARRIER _Pragma("ompx barrier")
+#define WRONG _Pragma("ompx target device_bcast(a[0:in_macro])") _Pragma("ompx target device_bcast(a[0:in_second])")
+void test(double *a);
+void test(double *a) {
+    WRONG a[after_macro];
+#pragma ompx target device_bcast(a[0:wrong])
+    a[after_line];
+#pragma ompx target \
+    device_bcast(a[0:4])
+    a[after_two_lines];
+#pragma ompx barrier
+
+
+
+    a[after_blank_lines]; _Pragma("ompx fence") a[after_operator]; BARRIER BARRIER a[after_two];
+    BARRIER
+    a[after_macro_alone];
+    { _Pragma("ompx barrier") }
+
+#pragma ompx fence
+#pragma omp critical
+    a[after_another];
+}
+END
+lines() {
+    (cd "$work" && "$clang" -fopenmp "${common[@]}" -w -c "$@" lines.c 2>&1) | sed -n 's/.*:\([0-9]*\):[0-9]*: error: use of undeclared/\1/p'
+}
+lines >"$work/direct"
+lines -save-temps >"$work/preprocessed"
+if [ "$(wc -l <"$work/direct")" != 11 ] || ! diff -u "$work/direct" "$work/preprocessed"; then
+    echo "FAILED: lines of mistakes in preprocessed code" && failures=$((failures + 1))
+fi
 # Read once for the host and once for the device.
 run calls.expected "with a device's pass" "$clang" -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu "${common[@]}" \
     "$tests/calls.c" "-Wl,-rpath,$libomp"
