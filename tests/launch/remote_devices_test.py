@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from job_tools import LIMIT_S, RUN, job_case
 from time_limits import scaled
@@ -168,8 +169,7 @@ class remote_devices_test(job_case):
 
     def changed(self, name, *changes):
         """The test's program with other names in its file."""
-        with open(PROGRAM, "rb") as file:
-            content = file.read()
+        content = Path(PROGRAM).read_bytes()
         for old, new in changes:
             self.assertIn(old + b"\0", content)
             content = content.replace(old + b"\0", new.ljust(len(old), b"\0") + b"\0")
@@ -178,6 +178,11 @@ class remote_devices_test(job_case):
             file.write(content)
         os.chmod(path, stat.S_IRWXU)
         return path
+
+    @staticmethod
+    def libomptarget():
+        """The one that the test's program is linked with."""
+        return re.search(rb"libomptarget[.]so[.]\d+[.]\d+", Path(PROGRAM).read_bytes()).group()
 
     def check_refused(self, program, what):
         for words in (), ("-n", "2", "--hosts", "a,b"):
@@ -191,12 +196,15 @@ class remote_devices_test(job_case):
         self.check_refused(self.compiled("of_gcc", "gcc"), r"of_gcc \(compiled by gcc \S+\) are gcc's")
 
     def test_a_program_that_needs_another_libomptarget(self):
-        program = self.changed("older", (b"libomptarget.so.19.1", b"libomptarget.so.16"))
+        program = self.changed("older", (self.libomptarget(), b"libomptarget.so.16"))
         self.check_refused(program, r"older \(compiled by clang version \S+\) needs libomptarget.so.16, and remote devices "
-                                    r"are in DiOMP's libomptarget.so.19.1")
+                                    r"are in DiOMP's libomptarget.so.\d+.1")
 
     def test_a_program_of_a_later_llvm(self):
-        program = self.changed("later", (b"omp_offloading_entries", b"llvm_offload_entries"))
+        if self.libomptarget() == b"libomptarget.so.19.1":
+            program = self.changed("later", (b"omp_offloading_entries", b"llvm_offload_entries"))
+        else:
+            program = self.changed("later", (self.libomptarget(), b"libomptarget.so.19.1"))
         self.check_refused(program, "later .* (has target regions of LLVM 21 or newer|needs libomptarget.so.19.1, which is not that)")
 
     def check_unused(self, program, why):
@@ -217,7 +225,9 @@ class remote_devices_test(job_case):
         self.environment["OMP_TARGET_OFFLOAD"] = "disabled"
         status, _, err = self.lent("localhost:2")
         self.assertEqual(status, 0, err)
-        self.assertRegex(err, r"\Adiomp: warning: the program has not used .*OMP_TARGET_OFFLOAD is DISABLED\]\n\Z")
+        # LLVM 19 makes devices nevertheless, which report it at the end; LLVM 22 does not.
+        self.assertRegex(err, r"\Adiomp(: warning: the program has not used .*\[remedy: OMP_TARGET_OFFLOAD is DISABLED\]"
+                              r"|-run: warning: the job has not used its remote devices: OMP_TARGET_OFFLOAD is DISABLED)\n\Z")
 
     def test_quiet_says_nothing_about_devices(self):
         self.assertEqual(self.lent("localhost", "-q", program=("true",)), (0, "", ""))
