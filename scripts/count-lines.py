@@ -27,6 +27,7 @@ ROWS = [
     ("train on devices", "train/share_target.c", "train/share_target_mpi.c", True),
     ("minimod, neighbours only", "minimod/halo_signal.c", "minimod/halo_mpi.c", False),
     ("minimod, by channels", "minimod/halo_channel.c", "minimod/halo_mpi.c", False),
+    ("minimod, by regions", "minimod/steps_region.h", "minimod/halo_target_mpi.c", False),
     ("start-up, memory, gather, reduce", "common/comm_diomp.c", "common/comm_mpi.c", False),
 ]
 

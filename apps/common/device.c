@@ -35,3 +35,25 @@ void device_describe(char *text, size_t text_size) {
                  omp_get_default_device(), devices, omp_get_max_threads());
     }
 }
+
+int device_multiprocessors(void) {
+    enum { MOST = 1024, TEAMS = 4096 };
+    char used[MOST] = {0};
+    if (!device_is_gpu()) {
+        return 1;
+    }
+    // Each team notes where it runs; there are enough of them for all.
+#pragma omp target teams num_teams(TEAMS) thread_limit(32) map(tofrom : used)
+    {
+#if defined(__NVPTX__)
+        used[__nvvm_read_ptx_sreg_smid() % MOST] = 1;
+#else
+        used[0] = 1;
+#endif
+    }
+    int count = 0;
+    for (int i = 0; i < MOST; ++i) {
+        count += used[i];
+    }
+    return count;
+}

@@ -11,6 +11,9 @@
 int device_is_gpu(void);
 // Returns the address of the device's copy of mapped data.
 void *device_address(void *mapped);
+// Returns the number of multiprocessors that run this process's regions: as many teams are resident
+// together. 1 for processors, and for GPUs where it is not known (AMD).
+int device_multiprocessors(void);
 // For the report: "device 0 of 4 each (a processor, 2 threads)".
 void device_describe(char *text, size_t text_size);
 

@@ -9,8 +9,8 @@
 // neighbouring threads read neighbouring addresses, and march along X.
 #include "common/clock.h"
 #include "common/device.h"
+#include "minimod/column_tiles.h"
 #include "minimod/compute.h"
-#include "minimod/minimod_column.h"
 
 #include <math.h>
 #include <omp.h>
@@ -18,22 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 
-// Threads of a team: as many as leave each thread the registers that it needs (128 on NVIDIA's
-// GPUs); clang has no other limit.
-enum { TEAM_THREADS = 512 };
-
 static const char *wanted_form = "auto";
-static int by_columns;
-static int tile_rows;     // rows: along Y
-static int tile_points;   // rows: along Z
-static int lanes;         // columns: threads of a team along Z; the others lie along Y
-static int march;         // columns: planes per thread
-static int has_receivers; // a receiver is in own planes
+loop_form compute_form;
 
 void compute_where(char *text, size_t text_size) {
     char device[48];
     device_describe(device, sizeof device);
-    snprintf(text, text_size, "%s, by %s", device, by_columns ? "columns" : "rows");
+    snprintf(text, text_size, "%s, by %s", device, compute_form.by_columns ? "columns" : "rows");
 }
 
 int compute_choose(const char *form) {
@@ -46,9 +37,7 @@ static int aligned(const float *array) {
     return (uintptr_t)omp_get_mapped_ptr(array, device) % sizeof(wide) == 0;
 }
 
-// Returns whether teams have the requested number and threads: OpenMP's environment variables can
-// limit both.
-static int full_teams(int teams) {
+int compute_full_teams(int teams) {
     int complete = 0;
 #pragma omp target teams num_teams(teams) thread_limit(TEAM_THREADS) map(tofrom : complete)
 #pragma omp parallel
@@ -60,20 +49,21 @@ static int full_teams(int teams) {
 
 // Columns need arrays whose device copies are aligned to the size of vectors.
 static void choose_form(const grid *g, const medium *m, float *a, float *b) {
+    loop_form *const f = &compute_form;
     const int possible =
         aligned(a + g->lead) && aligned(b + g->lead) && aligned(m->factor) && aligned(m->damp_z);
     const int gpu = device_is_gpu();
-    by_columns = possible && strcmp(wanted_form, "rows") != 0 &&
-                 (gpu || strcmp(wanted_form, "columns") == 0);
-    tile_rows = gpu ? 1 : block_rows(g, omp_get_max_threads());
-    tile_points = gpu ? 1 : Z_BLOCK;
+    f->by_columns = possible && strcmp(wanted_form, "rows") != 0 &&
+                    (gpu || strcmp(wanted_form, "columns") == 0);
+    f->tile_rows = gpu ? 1 : block_rows(g, omp_get_max_threads());
+    f->tile_points = gpu ? 1 : Z_BLOCK;
     // Tiles of one width, not wider than a warp, so that few threads lie outside of the grid.
     const int packs = divide_up(g->nz, WIDE);
-    lanes = divide_up(packs, divide_up(packs, 32));
-    march = 50;
-    const int teams = divide_up(packs, lanes) * divide_up(g->ny, TEAM_THREADS / lanes) *
-                      divide_up(g->local_nx, march);
-    by_columns = by_columns && (!gpu || full_teams(teams));
+    f->lanes = divide_up(packs, divide_up(packs, 32));
+    f->march = 50;
+    const int teams = divide_up(packs, f->lanes) * divide_up(g->ny, TEAM_THREADS / f->lanes) *
+                      divide_up(g->local_nx, f->march);
+    f->by_columns = f->by_columns && (!gpu || compute_full_teams(teams));
 }
 
 void compute_enter(const model *m, float *fields[2], float *seismogram, int steps) {
@@ -99,9 +89,9 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
         a[i] = 0;
         b[i] = 0;
     }
-    has_receivers = 0;
+    compute_form.has_receivers = 0;
     for (int r = 0; r < m->num_receivers; ++r) {
-        has_receivers |= model_receiver(m, a, r) != NULL;
+        compute_form.has_receivers |= model_receiver(m, a, r) != NULL;
     }
 }
 
@@ -125,8 +115,8 @@ static void advance_rows(const model *m, float *field, float *now, int x_begin, 
     const int ny = m->part.ny;
     // Whole cache lines; the points past the end of a row stay zero, since damp_z is zero there.
     const int nz = divide_up(m->part.nz, LINE) * LINE;
-    const int rows = tile_rows;
-    const int points = tile_points;
+    const int rows = compute_form.tile_rows;
+    const int points = compute_form.tile_points;
 #pragma omp target teams distribute parallel for collapse(3)
     for (int y = 0; y < ny; y += rows) {
         for (int x = x_begin; x < x_end; x += X_BLOCK) {
@@ -140,16 +130,6 @@ static void advance_rows(const model *m, float *field, float *now, int x_begin, 
     }
 }
 
-// A GPU runs the requested numbers of teams and threads (choose_form checks it), and loops over
-// more would need registers. Host and device must use the same variables, or their kernels'
-// arguments differ.
-#if defined(ON_GPU)
-#define HAS_MORE(i, first, count) ((i) == (first) || (i) < 0 * (count))
-#else
-#define HAS_MORE(i, first, count) ((i) < (count))
-#endif
-#define FOR_EACH_OF(i, first, step, count) for (int i = first; HAS_MORE(i, first, count); i += step)
-
 static void advance_columns(const model *m, float *field, float *now, int step, int x_begin,
                             int x_end) {
     const grid *g = &m->part;
@@ -157,19 +137,18 @@ static void advance_columns(const model *m, float *field, float *now, int step, 
     const int nz = g->nz;
     const int row = (int)g->pitch;
     const int plane = (int)g->plane;
-    const int wide_teams = divide_up(divide_up(nz, WIDE), lanes);
-    const int across = lanes;
+    const int lanes = compute_form.lanes;
+    const int wide_tiles = divide_up(divide_up(nz, WIDE), lanes);
     const int rows = TEAM_THREADS / lanes;
-    const int high_teams = divide_up(ny, rows);
-    const int planes = march;
-    const int teams = wide_teams * high_teams * divide_up(x_end - x_begin, planes);
+    const int high_tiles = divide_up(ny, rows);
+    const int march = compute_form.march;
+    const int teams = wide_tiles * high_tiles * divide_up(x_end - x_begin, march);
     float *const ahead = grid_plane(g, field, 0);
     const float *const here = grid_plane(g, now, 0);
     const float *const factor = m->medium.factor;
     const float *const damp_x = m->medium.damp_x;
     const float *const damp_y = m->medium.damp_y;
     const float *const damp_z = m->medium.damp_z;
-    // The thread that has computed the source's point adds to it, which saves a region.
     const int source_x = m->source_x;
     const int source_y = (int)(m->source_at / g->pitch);
     const int source_z = (int)(m->source_at % g->pitch);
@@ -178,23 +157,13 @@ static void advance_columns(const model *m, float *field, float *now, int step, 
 #pragma omp target teams num_teams(teams) thread_limit(TEAM_THREADS)
 #pragma omp parallel
     {
+        const column_tiles tiles = {lanes,    rows,   wide_tiles, high_tiles,   march,    ny,
+                                    nz,       row,    plane,      source_scale, source_x, source_y,
+                                    source_z, factor, damp_x,     damp_y,       damp_z};
         const unsigned saved = flush_denormals();
-        FOR_EACH_OF(team, omp_get_team_num(), omp_get_num_teams(), teams) {
+        FOR_EACH_OF(tile, omp_get_team_num(), omp_get_num_teams(), teams) {
             FOR_EACH_OF(thread, omp_get_thread_num(), omp_get_num_threads(), TEAM_THREADS) {
-                const int z = (team % wide_teams * across + thread % across) * WIDE;
-                const int y = team / wide_teams % high_teams * rows + thread / across;
-                const int x = x_begin + team / (wide_teams * high_teams) * planes;
-                if (thread < across * rows && y < ny && z < nz) {
-                    const ptrdiff_t at = (ptrdiff_t)x * plane + (ptrdiff_t)y * row + z;
-                    const int end = smaller(x + planes, x_end);
-                    step_column(ahead + at, here + at, factor + at, damp_x + x, damp_y[y],
-                                damp_z + z, end - x, row, plane);
-                    if (y == source_y && z <= source_z && source_z < z + WIDE && x <= source_x &&
-                        source_x < end) {
-                        ahead[(ptrdiff_t)source_x * plane + source_y * row + source_z] +=
-                            source_scale * push;
-                    }
-                }
+                step_tile(&tiles, ahead, here, push, tile, thread, x_begin, x_end);
             }
         }
         restore_denormals(saved);
@@ -205,7 +174,7 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
     if (x_end <= x_begin) {
         return;
     }
-    if (by_columns) {
+    if (compute_form.by_columns) {
         advance_columns(m, field, now, step, x_begin, x_end);
         return;
     }
@@ -219,7 +188,7 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
 
 void compute_record(const model *m, float *field, float *seismogram, int step) {
     const int receivers = m->num_receivers;
-    if (!has_receivers) {
+    if (!compute_form.has_receivers) {
         return;
     }
 #pragma omp target teams distribute parallel for

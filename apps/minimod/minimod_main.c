@@ -5,6 +5,7 @@
 #include "minimod/minimod_model.h"
 #include "minimod/minimod_options.h"
 #include "minimod/minimod_run.h"
+#include "minimod/steps.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,8 +87,12 @@ static void report(const model *m, const minimod_options *o, const run_result *r
     printf("ranks       %d (%s), %s, overlap %s\n", g->ranks, comm_name(), where,
            o->overlap ? "on" : "off");
     printf("time        %.3f s, %.1f us per step\n", seconds, seconds * per_step);
-    printf("exchange    %.1f us per step to send, %.1f us to wait (largest of all ranks)\n",
-           put * per_step, wait * per_step);
+    if (put < 0) {
+        printf("exchange    in the target regions\n");
+    } else {
+        printf("exchange    %.1f us per step to send, %.1f us to wait (largest of all ranks)\n",
+               put * per_step, wait * per_step);
+    }
     printf("speed       %.3f Gpoints/s\n", points / seconds * 1e-9);
     // At least: two fields and the factor read, one field written.
     const double moved = 4 * sizeof(float) * points / seconds;
@@ -135,6 +140,12 @@ static int run(const minimod_options *o) {
     if (!compute_choose(o->kernel)) {
         snprintf(message, sizeof message, "--kernel %s: this program has %s", o->kernel,
                  "auto and rows; with target regions also columns");
+        any_failed(1, message);
+        return 2;
+    }
+    if (!steps_choose(o)) {
+        snprintf(message, sizeof message, "--region %s, --teams %d: minimod-region alone has %s",
+                 o->region, o->teams, "step and run, and teams to choose");
         any_failed(1, message);
         return 2;
     }

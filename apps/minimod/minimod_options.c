@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 15 };
+enum { ROWS = 17 };
 
 static void fill_rows(option_row rows[ROWS], minimod_options *o) {
     const option_row table[ROWS] = {
@@ -29,6 +29,10 @@ static void fill_rows(option_row rows[ROWS], minimod_options *o) {
          "exchange halos while the interior is computed [on]"},
         {"--kernel", OPTION_TEXT, 1, 0, &o->kernel, "auto|rows|columns",
          "form of the loop in target regions: for processors or GPUs [auto]"},
+        {"--region", OPTION_TEXT, 1, 0, &o->region, "step|run",
+         "minimod-region: a target region for each step, or one for all [step]"},
+        {"--teams", OPTION_INT, 1, 0, &o->teams, "N",
+         "minimod-region: teams of a region [1, or as a GPU has multiprocessors]"},
         {"--check", OPTION_FLAG, 0, 0, &o->check, "", "compare with a one-rank computation"},
         {"--out", OPTION_TEXT, 1, 0, &o->out, "DIR", "write wavefield slice and seismogram"},
         {"--progress", OPTION_AUTO, 1, 0, &o->progress, "on|off|auto",
@@ -99,6 +103,7 @@ minimod_verdict minimod_read_options(minimod_options *options, int ranks, int ar
                                  .source = {-1, -1, -1},
                                  .model = "layers",
                                  .kernel = "auto",
+                                 .region = "auto",
                                  .sponge = -1,
                                  .overlap = 1,
                                  .progress = -1};

@@ -18,6 +18,8 @@ typedef struct minimod_options {
     const char *velocity;  // file of float32 [nx][ny][nz], m/s; NULL: `model`
     const char *model;     // "layers" or "constant"
     const char *kernel;    // "auto", "rows" or "columns"
+    const char *region;    // "auto", "step" or "run"
+    int teams;             // of a region; 0: as the device needs
     int sponge;            // width in points; -1: 20, less on small grids
     int overlap;
     int check;

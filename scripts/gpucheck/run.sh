@@ -246,6 +246,10 @@ calls_in_regions() {
     for n in 1 2; do
         gpu_test calls.np$n 25 env $calls $(ranks $n offload_device_calls)
     done
+    for region in step run; do
+        gpu_test calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $small --region $region)
+        gpu_test figures.calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $large --region $region)
+    done
     # By requests to the rank's proxy thread.
     gpu_test calls.ring.np1 25 env $calls $(ranks 1 offload_device_rings)
     gpu_test calls.ring.np2 25 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
@@ -258,6 +262,11 @@ calls_in_regions() {
 calls_together() {
     calls="DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"
     gpu_test calls.together 25 env $calls $(ranks 2 offload_device_calls together)
+    for region in step run; do
+        gpu_test calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $small --region $region)
+        gpu_test figures.calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $large --region $region)
+    done
+    gpu_test figures.calls.minimod_host.together 25 env $calls $(ranks 2 minimod-target $large)
     gpu_test figures.calls.together 25 env $calls $(ranks 2 bench_device_calls --together)
 }
 
@@ -300,6 +309,7 @@ run_all() {
     run_test host.minimod.np2 60 env OMP_TARGET_OFFLOAD=DISABLED $(ranks 2 minimod-target --grid 32 20 20 --steps 20 --check)
 
     small="--grid 96 64 64 --steps 100 --check"
+    large="--grid 400 400 400 --steps 100"
     gpu_test backend.device 120 $(program device_real_test)
     gpu_test backend.kernels 120 $(program device_reduce_test --gtest_filter=real/*)
     gpu_test info.topology 60 $(program diomp-info --topology -n 2)
@@ -341,7 +351,6 @@ run_all() {
     remote="env DIOMP_LOCAL_DEVICES=off $(program diomp-run) --timeout 120 --remote-devices localhost:cuda -- $(loaded)"
     gpu_test remote.plain 60 ${remote}offload_plain
     one_process remote "$remote"
-    large="--grid 400 400 400 --steps 100"
     gpu_test figures.regions.local 60 $(program bench_remote_regions)
     gpu_test figures.regions.remote 60 ${remote}bench_remote_regions
     gpu_test figures.devices.local 60 $(program minimod-devices --grid 128 128 128 --steps 20)
