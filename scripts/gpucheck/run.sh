@@ -80,7 +80,7 @@ record() {
     failed:*) tail -n 20 "$work/log" | sed 's/^/    | /' | tee -a "$text" ;;
     passed:info.*) sed 's/^/    | /' "$work/log" | tee -a "$text" ;;
     passed:figures.* | passed:backend.*)
-        grep -E '^(\[[0-9]+\] )?(device|figure|memory|method|product|shift|speed|time|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
+        grep -E '^(\[[0-9]+\] )?(device|figure|memory|method|product|shift|speed|time|updates|ranks|[a-z-]+ [0-9]+ [0-9.]+$|(diomp|libomptarget) +[a-z_]+ |[A-Z]: .*latency)' "$work/log" | sed 's/^/    | /' |
             tee -a "$text"
         # Which way collectives have gone.
         sed -n 's/^\(\[[0-9]*\] \)*diomp: \[0@[^]]*\] info: \(.*collectives .*\)/    | \2/p' "$work/log" | tee -a "$text"
@@ -250,6 +250,7 @@ calls_in_regions() {
         gpu_test calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $small --region $region)
         gpu_test figures.calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $large --region $region)
     done
+    gpu_test figures.calls.gups 25 env $calls $(ranks 1 gups --log2 24)
     # By requests to the rank's proxy thread.
     gpu_test calls.ring.np1 25 env $calls $(ranks 1 offload_device_rings)
     gpu_test calls.ring.np2 25 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
@@ -267,6 +268,7 @@ calls_together() {
         gpu_test figures.calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $large --region $region)
     done
     gpu_test figures.calls.minimod_host.together 25 env $calls $(ranks 2 minimod-target $large)
+    gpu_test figures.calls.gups.together 25 env $calls $(ranks 2 gups --log2 24)
     gpu_test figures.calls.together 25 env $calls $(ranks 2 bench_device_calls --together)
 }
 

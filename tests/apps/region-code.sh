@@ -39,4 +39,7 @@ has 'fence.sc.sys' 'what a team has written comes before its count'
 has 'atom.relaxed.sys.min.u64' 'the first step that has failed'
 lacks 'ld.global.nc' 'other GPUs write the halo while the kernel runs'
 lacks 'call.*ompx_' 'all calls are inline'
+compile gups/gups_main.c
+has 'atom.relaxed.sys.xor.b64' 'updates are atomic for all GPUs'
+lacks 'call.*ompx_' 'all calls are inline'
 echo "ok"
