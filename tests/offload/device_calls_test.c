@@ -421,6 +421,33 @@ static void together(void) {
     meet();
 }
 
+/* A GPU has no ompx_barrier. */
+static int barrier_in_region(void) {
+#if defined(__NVPTX__) || defined(__AMDGCN__)
+    return OMPX_ERR_UNSUPPORTED;
+#else
+    return ompx_barrier();
+#endif
+}
+
+/* Barriers of all ranks by the threads that run their regions, on host devices. */
+static void barriers(void) {
+    enum { ROUNDS = 200 };
+    uint64_t *const at = signals;
+    int const right = next;
+    int wrong = 0;
+    set_signals(0);
+#pragma omp target is_device_ptr(at) map(tofrom : wrong)
+    for (uint64_t round = 1; round <= ROUNDS; ++round) {
+        wrong += ompx_put(right, at, &round, sizeof(round)) != 0;
+        wrong += barrier_in_region() != 0; /* includes the fence */
+        wrong += *(volatile uint64_t *)at != round;
+        wrong += barrier_in_region() != 0; /* all have looked */
+    }
+    CHECK(wrong == 0);
+    meet();
+}
+
 /* Bad use: a status in the region, a sentence on the host. */
 #define REGION_FAILS(code, on_host, by_gpu, ...)                                                   \
     do {                                                                                           \
@@ -532,6 +559,9 @@ int main(int argc, char **argv) {
         errors();
         if (ranks == 1 || !on_gpu || strcmp(mode, "together") == 0) {
             together();
+        }
+        if (!on_gpu) {
+            barriers();
         }
     }
     CHECK(ompx_target_free(signals, omp_get_default_device()) == 0);
