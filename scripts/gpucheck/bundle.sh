@@ -21,7 +21,7 @@ launcher=()
 if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
-apps=(minimod-target minimod-region gups matmul-target cg-target train-target dpu-target lookups-target minimod-devices)
+apps=(minimod-target minimod-region gups oneshot matmul-target cg-target train-target dpu-target lookups-target minimod-devices)
 twins=() # with Open MPI, which the other machine may have
 ! command -v mpicc >/dev/null || twins=(minimod-target-mpi matmul-target-mpi cg-target-mpi train-target-mpi)
 benchmarks=(bench_region_latency bench_remote_regions bench_target_put bench_target_collectives bench_device_calls bench_device_rings)

@@ -250,7 +250,8 @@ calls_in_regions() {
         gpu_test calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $small --region $region)
         gpu_test figures.calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $large --region $region)
     done
-    gpu_test figures.calls.gups 25 env $calls $(ranks 1 gups --log2 24)
+    gpu_test figures.calls.oneshot 20 env $calls $(ranks 1 oneshot)
+    gpu_test figures.calls.gups 20 env $calls $(ranks 1 gups --log2 24)
     # By requests to the rank's proxy thread.
     gpu_test calls.ring.np1 25 env $calls $(ranks 1 offload_device_rings)
     gpu_test calls.ring.np2 25 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
@@ -268,6 +269,7 @@ calls_together() {
         gpu_test figures.calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $large --region $region)
     done
     gpu_test figures.calls.minimod_host.together 25 env $calls $(ranks 2 minimod-target $large)
+    gpu_test figures.calls.oneshot.together 25 env $calls $(ranks 2 oneshot)
     gpu_test figures.calls.gups.together 25 env $calls $(ranks 2 gups --log2 24)
     gpu_test figures.calls.together 25 env $calls $(ranks 2 bench_device_calls --together)
 }

@@ -42,4 +42,9 @@ lacks 'call.*ompx_' 'all calls are inline'
 compile gups/gups_main.c
 has 'atom.relaxed.sys.xor.b64' 'updates are atomic for all GPUs'
 lacks 'call.*ompx_' 'all calls are inline'
+compile reduce/oneshot_main.c
+has 'st.release.sys.u64' 'an operand is in its slot before its signal'
+has 'ld.acquire.sys.u64' 'slots are read after their signals'
+lacks 'ld.global.nc' 'other GPUs write the slots while the kernel runs'
+lacks 'call.*ompx_' 'all calls are inline'
 echo "ok"
