@@ -72,10 +72,10 @@ bool core_monitor::note_duration(nanoseconds lasted, clock::time_point now) {
     if (sleeps) {
         bool const is_again = num_yields < enough_yields;
         int const doubled = lost_time_factor_.load(std::memory_order_relaxed) * 2;
-        auto const factors = is_oversubscribed_ ? lost_time_factors : lost_time_factors_of_own_core;
+        auto const factors = have_own_cores() ? lost_time_factors_of_own_core : lost_time_factors;
         int const factor = std::clamp(is_again ? doubled : 0, factors.min, factors.max);
         lost_time_factor_.store(factor, std::memory_order_relaxed);
-        num_polls_.store(std::max(polls(), min_polls_before_sleep_), std::memory_order_relaxed);
+        num_polls_.store(std::max(polls(), min_polls_before_sleep()), std::memory_order_relaxed);
         auto const sleeping = std::min(lasted * factor, max_sleep_period);
         sleeps_until_.store((now + sleeping).time_since_epoch().count(), std::memory_order_relaxed);
     } else if (was_sleeping) {

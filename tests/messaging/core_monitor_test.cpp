@@ -210,12 +210,35 @@ TEST(core_monitor, with_a_core_for_each_rank_waits_poll_for_the_cost_of_a_sleep_
     g_core.yield_lasts = 4ms;
     EXPECT_TRUE(monitor.yield(true));
     for (int wait = 0; wait < 100; ++wait) {
+        EXPECT_GE(monitor.polls(), most / 2);
+        monitor.note_sleep();
         EXPECT_EQ(monitor.polls(), most / 2);
         EXPECT_TRUE(monitor.is_contended());
+        monitor.note_success();
+    }
+}
+
+TEST(core_monitor, waits_of_many_threads_on_few_cores_do_not_poll_before_each_sleep) {
+    core_monitor monitor(most, false, scripted());
+    g_core.yield_lasts = 4ms;
+    EXPECT_TRUE(monitor.yield(true));
+    for (int wait = 0; wait < 24; ++wait) {
         monitor.note_sleep();
     }
-    monitor.note_success();
-    EXPECT_GT(monitor.polls(), most / 2);
+    EXPECT_EQ(monitor.polls(), 0);
+    g_core.now += 1s;
+    EXPECT_TRUE(monitor.yield(true));
+    EXPECT_EQ(monitor.polls(), 0);
+    g_core.now += 16 * 4ms;
+    EXPECT_FALSE(monitor.should_sleep()) << "tried again as soon as with more ranks than cores";
+    for (int wait = 0; wait < 24; ++wait) { // the threads have ended
+        monitor.note_success();
+    }
+    EXPECT_TRUE(monitor.yield(true));
+    for (int wait = 0; wait < 8; ++wait) {
+        monitor.note_sleep();
+    }
+    EXPECT_EQ(monitor.polls(), most / 2);
 }
 
 TEST(core_monitor, with_a_core_for_each_rank_yields_are_tried_again_after_16_to_256_slices) {

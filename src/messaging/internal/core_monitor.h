@@ -19,7 +19,8 @@
 // waits still poll a little, in case the awaited rank now runs on another core.
 // (4) If there is a core for each rank, the other threads are of other programs, and the awaited
 // rank most likely runs on another core: waits poll for about the cost of a sleep before they sleep
-// (the number of polls does not fall below half), and yields are tried less often.
+// (the number of polls does not fall below half), and yields are tried less often. That ends when
+// most waits poll in vain: then more of the program's threads share the cores than it has ranks.
 #pragma once
 
 #include <algorithm>
@@ -50,9 +51,8 @@ public:
     /// `is_oversubscribed`: more ranks than cores; then the first waits yield at once.
     core_monitor(int max_polls, bool is_oversubscribed,
                  const core_access &core = core_access::of_system())
-        : core_(core), max_polls_(max_polls),
-          min_polls_before_sleep_(is_oversubscribed ? 0 : max_polls / 2),
-          is_oversubscribed_(is_oversubscribed), num_polls_(is_oversubscribed ? 0 : max_polls) {}
+        : core_(core), max_polls_(max_polls), is_oversubscribed_(is_oversubscribed),
+          num_polls_(is_oversubscribed ? 0 : max_polls) {}
 
     /// Polls of a wait before it gives the core away.
     [[nodiscard]] int polls() const { return num_polls_.load(std::memory_order_relaxed); }
@@ -72,8 +72,10 @@ public:
     [[nodiscard]] int trial_polls();
     /// Call when a wait sleeps for the first time, after it has polled in vain.
     void note_sleep() {
-        if (polls() > min_polls_before_sleep_) {
-            lower(min_polls_before_sleep_);
+        int const vain = num_in_vain_.load(std::memory_order_relaxed);
+        num_in_vain_.store(std::min(vain + 1, max_in_vain), std::memory_order_relaxed);
+        if (int const floor = min_polls_before_sleep(); polls() > floor) {
+            lower(floor);
         }
     }
     /// Yields, and records the effect. `is_first`: the first yield of its wait. True: the wait must
@@ -82,12 +84,23 @@ public:
 
 private:
     static constexpr int min_raise = 32;
+    static constexpr int max_in_vain = 32;
 
     [[nodiscard]] bool is_sleep_period() const {
         return core_.now().time_since_epoch().count() <
                sleeps_until_.load(std::memory_order_relaxed);
     }
+    /// Whether awaited ranks seem to run on other cores than their waits.
+    [[nodiscard]] bool have_own_cores() const {
+        return !is_oversubscribed_ &&
+               num_in_vain_.load(std::memory_order_relaxed) < max_in_vain / 2;
+    }
+    [[nodiscard]] int min_polls_before_sleep() const {
+        return have_own_cores() ? max_polls_ / 2 : 0;
+    }
     void raise() {
+        int const vain = num_in_vain_.load(std::memory_order_relaxed);
+        num_in_vain_.store(std::max(vain - 1, 0), std::memory_order_relaxed);
         int const now = polls();
         num_polls_.store(std::min(max_polls_, now + now / 8 + min_raise),
                          std::memory_order_relaxed);
@@ -101,9 +114,10 @@ private:
 
     core_access core_;
     int const max_polls_;
-    int const min_polls_before_sleep_;
     bool const is_oversubscribed_;
     std::atomic<int> num_polls_;
+    std::atomic<int> num_in_vain_{
+        0}; ///< waits that polled and slept, less those that did not sleep
     std::atomic<unsigned> num_waits_{0};      ///< waits that gave the core away at once
     std::atomic<std::int64_t> num_yields_{0}; ///< since the last yield that took a time slice
     std::atomic<int> lost_time_factor_{0};    ///< of the last period of sleeping, to its slice
