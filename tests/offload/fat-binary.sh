@@ -27,7 +27,7 @@ fi
 "$build/bin/diompcc" -O2 -ffp-contract=on -I"$source/apps" $("$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" $archs) \
     "$source"/apps/common/comm_diomp.c "$source"/apps/common/device.c "$source"/apps/common/options.c \
     "$source"/apps/common/progress.c "$source"/apps/minimod/compute_target.c "$source"/apps/minimod/halo_target.c \
-    "$source"/apps/minimod/minimod_*.c -lm -o "$work/minimod"
+    "$source"/apps/minimod/minimod_*.c "$source"/apps/minimod/steps_host.c -lm -o "$work/minimod"
 
 llvm-objdump-19 --offloading "$work/minimod" | sed -n 's/^\(arch\|triple\) *//p' | paste -d ' ' - - >"$work/images"
 echo "images:"
