@@ -16,26 +16,22 @@ DESTDIR ?=
 ccache := $(shell command -v ccache 2>/dev/null)
 speed_up := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
-.PHONY: all build demo check check-all bench install deb coverage docs clean configure
+.PHONY: all build demo check check-all bench install deb coverage docs clean setup configure
 all: build
 
-fetch_llvm := scripts/fetch-llvm.sh >/dev/null || \
-    echo "Going on without libomptarget: device memory stays outside the address space."
-configure = cmake --preset release $(speed_up) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
+setup:
+	@scripts/setup.sh $(packages)
+	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 
-configure:
-	@scripts/setup.sh
-	@$(fetch_llvm)
-	@$(configure)
+configure: setup
+	@cmake --preset release $(speed_up) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 
 build: configure
 	@cmake --build --preset release -j $(JOBS)
 
 # With fewer packages than a build of everything needs: what they are for is not part of the demo.
-demo:
-	@scripts/setup.sh --demo
-	@$(fetch_llvm)
-	@$(configure)
+demo: packages := --demo
+demo: configure
 	@cmake --build --preset release -j $(JOBS) --target demo
 	@scripts/demo.sh build/release
 
@@ -47,7 +43,7 @@ bench:
 
 check:
 	@scripts/setup.sh --check
-	@$(fetch_llvm)
+	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 	@scripts/gpu-toolchain.sh >/dev/null || echo "Going on without code for NVIDIA GPUs: its test is skipped."
 	@scripts/dpu-sysroot.sh >/dev/null || echo "Going on without code for 64-bit Arm: its tests are skipped."
 	@scripts/python-env.sh >/dev/null || echo "Going on without the package for Python: its tests are skipped."

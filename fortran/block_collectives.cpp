@@ -21,7 +21,9 @@ void check(operands &given, const side &arrays, const block_sizes &sizes, ompx_g
     if (!given.is_valid()) {
         return;
     }
-    given.require(arrays.own.nbytes() == sizes.nbytes()[ompx_group_rank(group)], OMPX_ERR_MISMATCH,
+    int const me = ompx_group_rank(group);
+    given.require(me >= 0, me, "the caller is not in the group", "pass a group of this rank");
+    given.require(me >= 0 && arrays.own.nbytes() == sizes.nbytes()[me], OMPX_ERR_MISMATCH,
                   "the array with one block does not match counts", block_remedy);
     given.require(!arrays.is_used || arrays.all.element_bytes() == arrays.own.element_bytes(),
                   OMPX_ERR_MISMATCH, "the elements of dst and src differ in size", block_remedy);

@@ -56,9 +56,8 @@ configure() {
 
 # With --all also LLVM 22, where scripts/setup.sh --llvm 22 has put it: its libomptarget takes 150 seconds of a core to compile.
 llvm_versions() {
-    local source
-    source=$(scripts/fetch-llvm.sh --llvm 22 --folder)
-    if [ -n "$all" ] && [ -n "$(scripts/llvm-toolchain.sh --llvm 22 --version)" ] && [ -e "$source/version" ]; then
+    if [ -n "$all" ] && [ -n "$(scripts/llvm-toolchain.sh --llvm 22 --version)" ] &&
+        [ -e "$(scripts/fetch-llvm.sh --llvm 22 --folder)/version" ]; then
         echo "19;22"
     else
         echo "19"

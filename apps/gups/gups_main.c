@@ -5,6 +5,7 @@
 // Checked by a second pass over the same words, which restores the table.
 #include "common/clock.h"
 #include "common/device.h"
+#include "common/need.h"
 #include "common/options.h"
 #include "gups/stream.h"
 
@@ -26,13 +27,6 @@ typedef struct work {
     int streams;
     uint64_t length;
 } work;
-
-static void need(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "gups: rank %d: %s: %s\n", ompx_rank_num(), what, ompx_last_error());
-        ompx_abort(1);
-    }
-}
 
 static void fill(const work *w, int by_region) {
     const uint64_t first = (uint64_t)ompx_rank_num() << w->t.log2;
@@ -77,7 +71,7 @@ static double update(const work *w, int by_region) {
             failed |= stream_update(t, begins[s], length) != OMPX_SUCCESS;
         }
     }
-    need(!failed, "an update has failed");
+    need(!failed, "gups", "an update has failed");
     ompx_barrier(); // all updates are complete
     return seconds_now() - start;
 }
@@ -111,7 +105,7 @@ static int run(const gups_options *o, int by_region) {
                         : omp_alloc(bytes, ompx_symmetric_mem_alloc);
     const size_t begins = (size_t)w.streams * sizeof(uint64_t);
     w.words = by_region ? omp_target_alloc(begins, device) : malloc(begins);
-    need(w.t.own != NULL && w.words != NULL, "no memory for the table");
+    need(w.t.own != NULL && w.words != NULL, "gups", "no memory for the table");
     fill(&w, by_region);
     double seconds = update(&w, by_region);
     const uint64_t changed = wrong_words(&w, by_region);

@@ -2,6 +2,7 @@
 // The allreduce of oneshot.h, many calls in one target region, beside the host's ompx_allreduce:
 // checks every result, and prints the time of a call for 8 bytes to 4 KiB.
 #include "common/clock.h"
+#include "common/need.h"
 #include "common/options.h"
 #include "reduce/oneshot.h"
 
@@ -13,13 +14,6 @@ enum { THREADS = 128 };
 typedef struct oneshot_options {
     int calls;
 } oneshot_options;
-
-static void need(int holds, const char *what) {
-    if (!holds) {
-        fprintf(stderr, "oneshot: rank %d: %s: %s\n", ompx_rank_num(), what, ompx_last_error());
-        ompx_abort(1);
-    }
-}
 
 // The sums of these depend on the order: they have more bits than a double.
 static inline double operand_of(int rank, uint64_t call, int i) {
@@ -42,7 +36,8 @@ static oneshot make(void) {
                                 ompx_symmetric_mem_alloc);
     o.arrived = ompx_target_alloc(2 * ranks * sizeof(uint64_t), device, ompx_symmetric_mem_alloc);
     o.failed = omp_target_alloc(sizeof(int), device);
-    need(o.slots != NULL && o.arrived != NULL && o.failed != NULL, "no memory on the device");
+    need(o.slots != NULL && o.arrived != NULL && o.failed != NULL, "oneshot",
+         "no memory on the device");
     uint64_t *const arrived = o.arrived;
     int *const failed = o.failed;
 #pragma omp target is_device_ptr(arrived, failed)
@@ -64,7 +59,7 @@ static double in_region(const oneshot *o, uint64_t first, int calls, int count, 
     const int ranks = o->ranks;
     const int device = omp_get_default_device();
     double *const data = omp_target_alloc(2 * SLOT_DOUBLES * sizeof(double), device);
-    need(data != NULL, "no memory on the device");
+    need(data != NULL, "oneshot", "no memory on the device");
     int errors = 0;
     ompx_barrier();
     const double start = seconds_now();

@@ -15,7 +15,7 @@ static const double scalar = 3.0;
 static const double near = 1.0 / (2 * 1 * RADIUS), far = 1.0 / (2 * 2 * RADIUS);
 
 static int me, num_ranks;
-static size_t order, width, stride;        /* width: rows of a rank; stride: of a row */
+static size_t order, width;                /* width: rows of a rank */
 static double *a, *b, *c, *block, *result; /* what each kernel uses of them */
 static uint64_t *signals, num_steps;
 
@@ -107,13 +107,12 @@ static int transpose_is_valid(int calls) {
 
 /* A rank's rows with a halo of two rows on each side. */
 static void start_stencil(void) {
-    stride = order;
-    a = shared_array((width + 2 * RADIUS) * stride);
+    a = shared_array((width + 2 * RADIUS) * order);
     signals = omp_calloc(2, sizeof *signals, ompx_symmetric_mem_alloc);
-    result = calloc((width + 2 * RADIUS) * stride, sizeof *result);
+    result = calloc((width + 2 * RADIUS) * order, sizeof *result);
     for (size_t i = 0; i < width; ++i) {
         for (size_t j = 0; j < order; ++j) {
-            a[(i + RADIUS) * stride + j] = (double)((size_t)me * width + i + j);
+            a[(i + RADIUS) * order + j] = (double)((size_t)me * width + i + j);
         }
     }
 }
@@ -128,25 +127,24 @@ static void add_star(const double *restrict points, double *restrict to) {
     size_t begin, end;
     find_interior(&begin, &end);
     for (size_t i = begin; i < end; ++i) {
-        const double *const p = points + i * stride;
+        const double *const p = points + i * order;
         for (size_t j = RADIUS; j < order - RADIUS; ++j) {
-            to[i * stride + j] +=
-                near * (p[j + stride] - p[j - stride] + p[j + 1] - p[j - 1]) +
-                far * (p[j + 2 * stride] - p[j - 2 * stride] + p[j + 2] - p[j - 2]);
+            to[i * order + j] += near * (p[j + order] - p[j - order] + p[j + 1] - p[j - 1]) +
+                                 far * (p[j + 2 * order] - p[j - 2 * order] + p[j + 2] - p[j - 2]);
         }
     }
 }
 
 static void step_stencil(void) {
-    size_t const halo = RADIUS * stride * sizeof(double);
-    double *const inner = a + RADIUS * stride;
+    size_t const halo = RADIUS * order * sizeof(double);
+    double *const inner = a + RADIUS * order;
     ++num_steps;
     if (me > 0) {
-        ompx_put_signal(me - 1, inner + width * stride, inner, halo, &signals[1], num_steps,
+        ompx_put_signal(me - 1, inner + width * order, inner, halo, &signals[1], num_steps,
                         OMPX_SIGNAL_SET);
     }
     if (me + 1 < num_ranks) {
-        ompx_put_signal(me + 1, a, a + width * stride, halo, &signals[0], num_steps,
+        ompx_put_signal(me + 1, a, a + width * order, halo, &signals[0], num_steps,
                         OMPX_SIGNAL_SET);
     }
     if (me > 0) {
@@ -157,7 +155,7 @@ static void step_stencil(void) {
     }
     add_star(a, result);
     ompx_barrier(); /* all ranks have read their halos */
-    for (size_t i = 0; i < width * stride; ++i) {
+    for (size_t i = 0; i < width * order; ++i) {
         inner[i] += 1;
     }
 }
@@ -167,7 +165,7 @@ static int stencil_is_valid(int calls) {
     find_interior(&begin, &end);
     for (size_t i = begin; i < end; ++i) {
         for (size_t j = RADIUS; j < order - RADIUS; ++j) {
-            double const error = result[i * stride + j] - 2.0 * calls;
+            double const error = result[i * order + j] - 2.0 * calls;
             if (error > 1e-5 * calls || error < -1e-5 * calls) {
                 return 0;
             }

@@ -6,8 +6,11 @@
 #   region-code.sh SOURCE_DIR
 set -eu
 source=$1
+target=sm_90
 code=$(mktemp)
 trap 'rm -f "$code"' EXIT
+# shellcheck source-path=SCRIPTDIR source=../support/gpu_code.sh
+. "$source/tests/support/gpu_code.sh"
 
 # compile FILE
 compile() {
@@ -15,19 +18,6 @@ compile() {
         -Xopenmp-target=nvptx64 -march=sm_90 -nogpulib --offload-device-only -S -I"$source/apps" -I"$source/include" \
         "$source/apps/$1" -o - >"$code"
 }
-# has TEXT WHY
-has() {
-    grep -q -- "$1" "$code" || {
-        echo "not in the code for sm_90: $1: $2" && exit 1
-    }
-}
-# lacks TEXT WHY
-lacks() {
-    ! grep -q -- "$1" "$code" || {
-        echo "in the code for sm_90: $1: $2" && exit 1
-    }
-}
-
 command -v clang-19 >/dev/null && clang-19 --print-targets | grep -q "^ *nvptx64 " || {
     echo "skipped: no clang-19 for nvptx64" && exit 77
 }

@@ -18,4 +18,11 @@ contains
         character(*), intent(in) :: what
         call check(status == OMPX_SUCCESS, what//": "//ompx_status_string(status))
     end subroutine
+    !> For programs with DIOMP_ERRORS=return: `words` are in the text of the error that gave `status`.
+    subroutine expect_error(status, wanted, words)
+        integer, intent(in) :: status, wanted
+        character(*), intent(in) :: words
+        call check(status == wanted, words//" gives "//ompx_status_string(status))
+        call check(index(ompx_last_error(), words) > 0, "'"//words//"' is not in '"//ompx_last_error()//"'")
+    end subroutine
 end module checks

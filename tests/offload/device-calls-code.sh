@@ -8,25 +8,15 @@ set -eu
 source=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+code=$work/code
+# shellcheck source-path=SCRIPTDIR source=../support/gpu_code.sh
+. "$source/tests/support/gpu_code.sh"
 compiled=no
 
-# compile TRIPLE ARCH LANGUAGE LEVEL: to $work/code.
+# compile TRIPLE ARCH LANGUAGE LEVEL: to $code.
 compile() {
     clang-19 -x "$3" "$4" -Wall -Wextra -Wconversion -Werror -fopenmp "-fopenmp-targets=$1" "-Xopenmp-target=$1" "-march=$2" -nogpulib \
-        --offload-device-only -S -I"$source/include" "$source/tests/offload/device_calls_code.c" -o - >"$work/code"
-}
-
-# has TEXT WHY
-has() {
-    grep -q -- "$1" "$work/code" || {
-        echo "not in the code for $target: $1: $2" && exit 1
-    }
-}
-# lacks TEXT WHY
-lacks() {
-    ! grep -q -- "$1" "$work/code" || {
-        echo "in the code for $target: $1: $2" && exit 1
-    }
+        --offload-device-only -S -I"$source/include" "$source/tests/offload/device_calls_code.c" -o - >"$code"
 }
 
 # Requests to the proxy: an index in device memory, four stores of 16 bytes, and replies.
@@ -38,7 +28,7 @@ ring_of_requests() {
     has '^[[:space:]]*[.]shared .*diomp_team_status' 'one thread of a team asks for all'
     # A put with signal by request: the fence comes before the stores.
     awk '/^[.]func.*diomp_ring_put_signal.*[(]$/ { inside = 1 } inside && /fence.sc.sys/ { fenced = 1 }
-        fenced && /diomp_ring_(store|post|call)/ { ok = 1 } inside && /^}/ { exit } END { exit !ok }' "$work/code" || {
+        fenced && /diomp_ring_(store|post|call)/ { ok = 1 } inside && /^}/ { exit } END { exit !ok }' "$code" || {
         echo "in the code for $target: no fence before the request of a put with signal" && exit 1
     }
 }
