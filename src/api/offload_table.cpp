@@ -184,7 +184,7 @@ Function *openmp_function(void *library, const char *name) {
 
 } // namespace
 
-void diomp::api::publish_devices(runtime::runtime &running) {
+void diomp::api::publish_devices(runtime::runtime &running, offload::remote_memory *remote) {
     g_arena_base.store(running.connection().arena().base());
     g_arena_span.store(running.connection().arena().span_bytes());
     static void *const library = loaded_libomptarget();
@@ -197,6 +197,7 @@ void diomp::api::publish_devices(runtime::runtime &running) {
             api::driven_devices,
             [] { return g_variables.load(std::memory_order_acquire); },
             api::is_remote_device,
+            remote,
             runtime::offload_is_disabled(),
         },
         api::g_epoch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The function table through which libomptarget's plugin uses devices of other hosts. It also works
 // in programs that are not ranks: nothing here starts the runtime.
+#include "api/internal/remote_client.h"
 #include "api/internal/remote_statistics.h"
 #include "api/internal/state.h"
 #include "base/log.h"
@@ -61,7 +62,8 @@ remote::remote_device &device_at(int number) {
 remote::queue &as_queue(void *handle) { return *static_cast<remote::queue *>(handle); }
 remote::event &as_event(void *handle) { return *static_cast<remote::event *>(handle); }
 
-result<std::unique_ptr<remote::client>> connect() {
+/// `job`: see client::options.
+result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = nullptr) {
     std::vector<std::string> unknown;
     auto settings = diomp::read_settings(unknown);
     DIOMP_TRY(settings);
@@ -74,6 +76,7 @@ result<std::unique_ptr<remote::client>> connect() {
         statistics_observer = diomp::api::remote_statistics::make(settings.value());
     }
     chosen.observer = statistics_observer.get();
+    chosen.job = job;
     auto token = remote::read_token(
         {.text = std::getenv("DIOMP_TOKEN"), .file = std::getenv("DIOMP_TOKEN_FILE")});
     DIOMP_TRY(token);
@@ -93,6 +96,13 @@ void mark_inherited() {
     if (shared_client) {
         shared_client->close_in_child();
         is_inherited.store(true, std::memory_order_release);
+    }
+}
+
+void prepare_for_forks() {
+    static int const prepared = ::pthread_atfork(nullptr, nullptr, mark_inherited);
+    if (prepared != 0) {
+        diomp::log(diomp::log_level::warn, "pthread_atfork: {}", ::strerrordesc_np(prepared));
     }
 }
 
@@ -130,6 +140,9 @@ status make_ready() {
     }
     return {};
 }
+
+/// libomptarget uses the devices.
+std::atomic<bool> is_opened = false;
 
 /// Thread in which libomptarget has shut down its devices, with the state of other threads'
 /// regions; 0 while they are open.
@@ -176,16 +189,18 @@ int is_requested() {
 
 int open() {
     diomp::fill_standard_descriptors();
-    auto made = connect();
-    if (!made) {
-        return fail(made.failure());
+    is_opened.store(true);
+    if (!shared_client) { // otherwise join_remote_devices() has connected
+        auto made = connect();
+        if (!made) {
+            return fail(made.failure());
+        }
+        shared_client = made.take();
+    } else if (shared_client->failure()) {
+        return fail(*shared_client->failure());
     }
-    shared_client = made.take();
     closing_thread.store(0);
-    static int const prepared = ::pthread_atfork(nullptr, nullptr, mark_inherited);
-    if (prepared != 0) {
-        diomp::log(diomp::log_level::warn, "pthread_atfork: {}", ::strerrordesc_np(prepared));
-    }
+    prepare_for_forks();
     return static_cast<int>(shared_client->num_devices());
 }
 
@@ -351,6 +366,29 @@ int wait_event(void *event, void *queue) {
 }
 
 } // namespace
+
+diomp::status diomp::api::connect_remote_client(launch::launcher &job) {
+    auto made = connect(&job);
+    DIOMP_TRY(made);
+    shared_client = made.take();
+    prepare_for_forks();
+    return {};
+}
+
+diomp::api::remote_client_guard::remote_client_guard() {
+    num_inside.fetch_add(1);
+    if (closing_thread.load() == 0 && !is_inherited.load()) {
+        client_ = shared_client.get();
+    }
+}
+
+diomp::api::remote_client_guard::~remote_client_guard() { num_inside.fetch_sub(1); }
+
+void diomp::api::leave_remote_devices() {
+    if (!is_opened.load() && shared_client && !is_inherited.load()) {
+        shared_client.reset();
+    }
+}
 
 void diomp::api::hand_over_remote_trace(runtime::runtime &running) {
     if (statistics_observer) {

@@ -66,11 +66,11 @@ process_state &state() {
 struct last_error_tag {};
 std::string &last_error() { return per_thread<std::string, last_error_tag>::get(); }
 
-void publish(runtime::runtime &running) {
+void publish(runtime::runtime &running, offload::remote_memory *remote) {
     auto const &job = running.job();
     g_job = {job.rank.value(), job.size, job.local.value(), job.local_size};
     fill_fast_view(running);
-    publish_devices(running);
+    publish_devices(running, remote);
     state().owned.store(&running, std::memory_order_release);
     g_runtime.store(&running, std::memory_order_release);
 }
@@ -200,8 +200,15 @@ status start_runtime() {
     DIOMP_TRY(started);
     state().pid = ::getpid();
     ::pthread_atfork(nullptr, nullptr, forget_in_child);
+    offload::remote_memory *remote = nullptr;
+    if (runtime::job_connection &opened = started.value()->connection();
+        opened.has_remote_devices() && opened.job().size > 1) {
+        auto joined_devices = join_remote_devices(opened.launcher());
+        DIOMP_TRY(joined_devices);
+        remote = joined_devices.value();
+    }
     // finish_runtime() destroys it.
-    publish(*started.take().release());
+    publish(*started.take().release(), remote);
     state().now.store(phase::running);
     return {};
 }
@@ -251,6 +258,7 @@ status finish_runtime() {
         reopen();
         return finished;
     }
+    leave_remote_devices();
     report_statistics(*running);
     if (state().owned.exchange(nullptr) == nullptr) {
         block_until_process_ends(); // exit() of another thread has taken it
@@ -325,6 +333,7 @@ void finish_at_exit() {
                            // error
         return;
     }
+    leave_remote_devices();
     report_statistics(*running);
     is_alone = is_alone || !stacks::find_call_elsewhere();
     if (state().owned.exchange(nullptr) == nullptr) {

@@ -31,8 +31,8 @@ status publish_long_value(launcher &launcher, std::string_view key, std::string_
     return {};
 }
 
-result<std::string> fetch_long_value(launcher &launcher, std::string_view key) {
-    auto first = launcher.get(world_rank{0}, part_key(key, 0));
+result<std::string> fetch_long_value(launcher &launcher, std::string_view key, world_rank owner) {
+    auto first = launcher.get(owner, part_key(key, 0));
     DIOMP_TRY(first);
     std::string text = first.take();
     std::size_t const begin = text.find(' ');
@@ -41,13 +41,13 @@ result<std::string> fetch_long_value(launcher &launcher, std::string_view key) {
     if (parsed.ec != std::errc{} || begin == std::string::npos ||
         parsed.ptr != text.data() + begin || num_parts == 0) {
         return error(OMPX_ERR_SYSTEM,
-                     fmt::format("rank 0's value '{}' is malformed: \"{}\"", key,
+                     fmt::format("rank {}'s value '{}' is malformed: \"{}\"", owner.value(), key,
                                  std::string_view(text).substr(0, 80)),
                      "all ranks must run the same version of DiOMP");
     }
     text.erase(0, begin + 1);
     for (std::size_t part = 1; part < num_parts; ++part) {
-        auto value = launcher.get(world_rank{0}, part_key(key, part));
+        auto value = launcher.get(owner, part_key(key, part));
         DIOMP_TRY(value);
         text += value.value();
     }

@@ -6,6 +6,7 @@
 #include "messaging/engine.h"
 #include "offload/device_segment.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/remote_memory.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <sched.h>
 
 namespace diomp::offload {
 
@@ -28,9 +30,23 @@ struct alloc_directory::lookup_request {
 struct alloc_directory::lookup_reply {
     remote_allocation what;
     std::uint64_t generation = 0;
-    std::uint16_t found = 0;
+    std::uint16_t found = 0; ///< 1: yes; is_busy
     std::uint16_t device_in_use = 0;
 };
+
+namespace {
+
+memory_holder holder_of(const device_segment &of) {
+    if (of.remote_index()) {
+        return memory_holder::remote_device;
+    }
+    return of.memory() != nullptr ? memory_holder::accelerator : memory_holder::processor;
+}
+
+/// lookup_reply::found: regions that OpenMP treats as complete still use the device.
+constexpr std::uint16_t is_busy = 2;
+
+} // namespace
 
 struct alloc_directory::invalidation_request {
     messaging::request_header header;
@@ -90,18 +106,29 @@ result<alloc_directory::lookup_result> alloc_directory::find(world_rank owner, i
         return num_invalidations_;
     }();
     std::int32_t const device_index = is_own_number ? device_index_of(device) : -1;
-    auto replied = calls_.call<lookup_reply>(
-        owner, lookup_handler_, lookup_request{{}, key, nbytes, device, device_index, kind},
-        [owner, device] {
-            return fmt::format("waiting for rank {} to look up an allocation on device {}",
-                               owner.value(), device);
-        });
+    auto replied = ask(owner, lookup_request{{}, key, nbytes, device, device_index, kind});
     DIOMP_TRY(replied);
     lookup_reply const &reply = replied.value();
     if (reply.found == 0) {
         return lookup_result{std::nullopt, reply.device_in_use != 0, false, 0, 0};
     }
     return lookup_result{reply.what, true, false, reply.generation, invalidations};
+}
+
+result<alloc_directory::lookup_reply> alloc_directory::ask(world_rank owner,
+                                                           const lookup_request &request) {
+    for (;;) {
+        auto replied =
+            calls_.call<lookup_reply>(owner, lookup_handler_, request, [owner, &request] {
+                return fmt::format("waiting for rank {} to look up an allocation on device {}",
+                                   owner.value(), request.device);
+            });
+        DIOMP_TRY(replied);
+        if (replied.value().found != is_busy) {
+            return replied;
+        }
+        ::sched_yield(); // its regions are short: deferred_work
+    }
 }
 
 void alloc_directory::cache(world_rank owner, int device, key_kind kind, std::uint64_t key,
@@ -182,13 +209,15 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
                 segment->find_and_share(offset + request.nbytes - 1, incoming.source, is_mapped);
         }
         if (found) {
-            reply.found = 1;
+            // Regions that OpenMP treats as complete may still use a remote device.
+            std::optional<int> const remote = segment->remote_index();
+            reply.found = remote && !remote_->stop_deferring(*remote) ? is_busy : 1;
             reply.what = {reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
                           found->nbytes,
                           found->offset,
                           identify(found->host, host_),
                           segment->device(),
-                          static_cast<std::uint16_t>(segment->memory() != nullptr ? 1 : 0),
+                          holder_of(*segment),
                           kind_for_network(*segment)};
         }
     }

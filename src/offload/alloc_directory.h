@@ -31,11 +31,20 @@ struct published_state;
 
 namespace diomp::offload {
 
+class remote_memory;
+
 /// How a lookup identifies an allocation of the owner.
 enum class key_kind : std::uint32_t {
     offset,  ///< offset in the device's segment: the counterpart
     number,  ///< number of an asymmetric allocation
     address, ///< as the owner sees it
+};
+
+/// What holds the memory of a device.
+enum class memory_holder : std::uint16_t {
+    processor, ///< processors of the owner's node load and store it
+    accelerator,
+    remote_device, ///< of the owner, see remote_memory
 };
 
 /// An allocation of another rank.
@@ -45,8 +54,7 @@ struct remote_allocation {
     std::uint64_t offset = 0; ///< offset in the device's segment
     identity what;
     std::int32_t device = 0; ///< of the owner
-    /// 0: processors of the owner's node load and store it.
-    std::uint16_t on_accelerator = 0;
+    memory_holder held_by = memory_holder::processor;
     /// Memory kind, if the owner's network can access it; otherwise host.
     transport::memory_kind by_network = transport::memory_kind::host;
     std::uint8_t unused = 0;
@@ -61,6 +69,8 @@ public:
     /// Returns OpenMP's numbers of the devices that this rank drives. Called from any thread,
     /// including handlers; must not block on other ranks.
     using device_list = std::vector<int> (*)();
+    /// Call before the first lookup of memory of remote devices.
+    void set_remote_memory(remote_memory *memory) { remote_ = memory; }
     /// Call before the first lookup. Without this call the list is empty.
     void set_own_devices(device_list list) { own_devices_.store(list, std::memory_order_release); }
     [[nodiscard]] std::vector<int> own_devices() const {
@@ -126,6 +136,7 @@ private:
     static constexpr std::size_t max_cached = 16384;
 
     void on_lookup(const transport::message &incoming);
+    [[nodiscard]] result<lookup_reply> ask(world_rank owner, const lookup_request &request);
     [[nodiscard]] transport::memory_kind kind_for_network(const device_segment &of) const;
     void on_invalidation(const transport::message &incoming);
     std::optional<remote_allocation> find_cached(const key &wanted) const;
@@ -133,6 +144,7 @@ private:
     const segment_table &own_;
     const memory::segment &host_;
     std::atomic<device_list> own_devices_{nullptr};
+    remote_memory *remote_ = nullptr;
     messaging::engine &engine_;
     messaging::call_service &calls_;
     world_rank self_;

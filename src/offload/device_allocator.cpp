@@ -9,6 +9,7 @@
 #include "offload/internal/inflight_guard.h"
 #include "offload/internal/pinned_host.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/remote_memory.h"
 #include "offload/table.h"
 #include "transport/arena.h"
 
@@ -142,8 +143,11 @@ status device_allocator::deallocate(device_segment &segment, std::uint64_t offse
     // may still write to it.
     DIOMP_TRY(directory_.invalidate(segment.device(), offset, *sharers));
     auto const what = segment.find(offset);
-    if (what && what->nbytes >= return_pages_bytes && segment.memory() == nullptr) {
-        // Before the block can be allocated again.
+    // Before the block can be allocated again.
+    if (what && what->nbytes >= return_pages_bytes && segment.remote_index()) {
+        segments_.remote()->return_pages(*segment.remote_index(),
+                                         {segment.base() + what->offset, what->nbytes});
+    } else if (what && what->nbytes >= return_pages_bytes && segment.memory() == nullptr) {
         arena_.release_pages(local_rank_,
                              static_cast<std::uint64_t>(segment.base() - arena_.slot(self_)) +
                                  what->offset,

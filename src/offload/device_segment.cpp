@@ -25,6 +25,12 @@ device_segment::device_segment(int device, std::byte *base, std::size_t nbytes, 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
     : device_segment(device, base, nbytes, stagger_bytes) {}
 
+device_segment::device_segment(int device, std::byte *base, std::size_t nbytes,
+                               remote_device_index on)
+    : device_segment(device, base, nbytes, std::size_t{0}) {
+    remote_index_ = static_cast<int>(on);
+}
+
 device_segment::device_segment(int device, std::unique_ptr<segment_memory> memory)
     : device_segment(device, memory->base(), memory->size_bytes(), 0) {
     memory_ = std::move(memory);

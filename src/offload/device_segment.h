@@ -19,11 +19,16 @@ namespace diomp::offload {
 
 class segment_memory;
 
+/// Index among the remote devices of a rank.
+enum class remote_device_index : int {};
+
 /// Thread-safe.
 class device_segment {
 public:
     /// Manages existing memory.
     device_segment(int device, std::byte *base, std::size_t nbytes);
+    /// Manages memory of a remote device of this rank; `remote_index`: among those.
+    device_segment(int device, std::byte *base, std::size_t nbytes, remote_device_index on);
     /// Manages accelerator memory, which is committed as allocations need it.
     device_segment(int device, std::unique_ptr<segment_memory> memory);
     ~device_segment();
@@ -31,7 +36,9 @@ public:
     [[nodiscard]] int device() const { return device_; }
     [[nodiscard]] std::byte *base() const { return base_; }
     [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
-    /// Null: the processor loads and stores the segment.
+    /// nullopt: the device is one of this host.
+    [[nodiscard]] std::optional<int> remote_index() const { return remote_index_; }
+    /// Null: the processor loads and stores the segment, or the device is a remote one.
     [[nodiscard]] segment_memory *memory() const { return memory_.get(); }
     /// Leaks the accelerator's memory, because the program's device data outlives the runtime.
     void abandon_memory();
@@ -88,6 +95,7 @@ private:
     void flush_cached();
 
     int device_;
+    std::optional<int> remote_index_;
     std::unique_ptr<segment_memory> memory_;
     std::byte *base_;
     std::size_t size_bytes_;

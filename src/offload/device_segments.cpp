@@ -5,9 +5,11 @@
 #include "base/sizes.h"
 #include "launch/launch.h"
 #include "messaging/engine.h"
+#include "offload/device_names.h"
 #include "offload/device_segment.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/preregistered_segments.h"
+#include "offload/remote_memory.h"
 #include "offload/table.h"
 #include "rma/device_copies.h"
 #include "rma/rma.h"
@@ -19,6 +21,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace diomp::offload {
@@ -105,8 +108,10 @@ device_segment *device_segments::make(const diomp_offload_request &request) {
     if (refused_[static_cast<std::size_t>(request.device)]) {
         return nullptr;
     }
-    auto made =
-        is_host_plugin(request.plugin) ? make_on_host(request) : make_on_accelerator(request);
+    auto made = is_host_plugin(request.plugin) ? make_on_host(request)
+                : std::string_view(request.plugin) == DIOMP_REMOTE_PLUGIN
+                    ? make_on_remote_device(request)
+                    : make_on_accelerator(request);
     if (made == nullptr) {
         return nullptr;
     }
@@ -127,6 +132,19 @@ device_segments::make_on_host(const diomp_offload_request &request) {
     auto const area =
         host_area_.subspan(static_cast<std::size_t>(request.plugin_device) * each, each);
     return std::make_unique<device_segment>(request.device, area.data(), each);
+}
+
+std::unique_ptr<device_segment>
+device_segments::make_on_remote_device(const diomp_offload_request &request) {
+    auto const memory =
+        remote() == nullptr ? std::nullopt : remote()->claim_segment(request.plugin_device);
+    if (!memory) {
+        refused_.set(static_cast<std::size_t>(request.device));
+        return nullptr;
+    }
+    record_range(memory->base, memory->nbytes);
+    return std::make_unique<device_segment>(request.device, memory->base, memory->nbytes,
+                                            remote_device_index{request.plugin_device});
 }
 
 std::unique_ptr<device_segment>

@@ -45,6 +45,7 @@ class transfers;
 namespace diomp::offload {
 
 class preregistered_segments;
+class remote_memory;
 
 /// Thread-safe.
 class device_segments {
@@ -62,6 +63,8 @@ public:
     /// Leaks the memory of accelerators that the program or the network still uses.
     ~device_segments();
 
+    /// See openmp_devices::remote.
+    [[nodiscard]] remote_memory *remote() const { return openmp_.remote(); }
     /// The segments that exist.
     [[nodiscard]] segment_table &table() { return table_; }
     /// Creates the segment of the device unless it exists; nullptr: it cannot have one.
@@ -83,6 +86,7 @@ public:
 
 private:
     std::unique_ptr<device_segment> make_on_host(const diomp_offload_request &request);
+    std::unique_ptr<device_segment> make_on_remote_device(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_on_accelerator(const diomp_offload_request &request);
 
     const openmp_devices &openmp_;

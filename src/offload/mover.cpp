@@ -3,6 +3,7 @@
 
 #include "offload/internal/bounce_requester.h"
 #include "offload/internal/inflight_guard.h"
+#include "offload/internal/remote_mover.h"
 #include "offload/openmp.h"
 #include "offload/path_selector.h"
 #include "offload/stream_copies.h"
@@ -32,6 +33,15 @@ bool are_long_enough(std::span<const rma::run> runs) {
 
 } // namespace
 
+mover::mover(const openmp_devices &openmp, const device_segments &segments, translator &translator,
+             path_selector &paths, rma::transfers &transfers, stream_copies &copies,
+             bounce_requester &bounce, inflight_guard &inflight)
+    : openmp_(openmp), translator_(translator), paths_(paths), transfers_(transfers),
+      copies_(copies), bounce_(bounce), inflight_(inflight),
+      remote_(std::make_unique<remote_mover>(segments, transfers)) {}
+
+mover::~mover() = default;
+
 result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfer_side &remote,
                               const transfer_side &local, std::size_t nbytes,
                               translation &reusable) {
@@ -48,6 +58,10 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     DIOMP_TRY(found);
     device_ptr const &here = found.value().here.at;
     remote_side const &there = found.value().there;
+    if (found.value().here.remote_index || there.is_on_service()) {
+        rma::run const whole{0, 0, nbytes};
+        return remote_->move(mode.dir, rank, there, found.value().here, {&whole, 1});
+    }
     mode.on_device = !openmp_.is_host(local.device, num);
     DIOMP_TRY(there.check_writable(mode.dir));
     if (here.on == nullptr && there.is_host()) {
@@ -181,6 +195,9 @@ result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer
     device_ptr const &here = found_here.value().at;
     remote_side const &there = found_there.value();
     DIOMP_TRY(there.check_writable(dir));
+    if (found_here.value().remote_index || there.is_on_service()) {
+        return remote_->move(dir, rank, there, found_here.value(), walk.runs());
+    }
     if (here.on == nullptr && there.is_host()) {
         return transfers_.boxes().move_box_at(dir, rank, there.location, here.address, walk);
     }

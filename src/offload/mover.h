@@ -5,6 +5,7 @@
 #include "offload/sides.h"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 namespace diomp::rma {
@@ -18,6 +19,8 @@ class inflight_guard;
 class openmp_devices;
 class path_selector;
 class stream_copies;
+class device_segments;
+class remote_mover;
 class translator;
 
 /// Direction and completion of a transfer.
@@ -32,11 +35,10 @@ struct transfer_mode {
 /// Transfers between two sides: chooses the path and the copier. Thread-safe.
 class mover {
 public:
-    mover(const openmp_devices &openmp, translator &translator, path_selector &paths,
-          rma::transfers &transfers, stream_copies &copies, bounce_requester &bounce,
-          inflight_guard &inflight)
-        : openmp_(openmp), translator_(translator), paths_(paths), transfers_(transfers),
-          copies_(copies), bounce_(bounce), inflight_(inflight) {}
+    mover(const openmp_devices &openmp, const device_segments &segments, translator &translator,
+          path_selector &paths, rma::transfers &transfers, stream_copies &copies,
+          bounce_requester &bounce, inflight_guard &inflight);
+    ~mover();
 
     /// A blocking put returns when the source may be reused, a blocking get when the data has
     /// arrived. The rank must be valid. `reusable` receives the translation if later transfers can
@@ -76,6 +78,7 @@ private:
     stream_copies &copies_;
     bounce_requester &bounce_;
     inflight_guard &inflight_;
+    std::unique_ptr<remote_mover> const remote_;
 };
 
 } // namespace diomp::offload

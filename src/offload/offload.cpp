@@ -41,8 +41,8 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                                     copies_->segment_pins(), job)),
       translator_(std::make_unique<offload::translator>(openmp_, *segments_, *directory_,
                                                         *variables_, space, host, arena, job.rank)),
-      mover_(std::make_unique<offload::mover>(openmp_, *translator_, *paths_, transfers, *copies_,
-                                              *bounce_, allocator_->inflight())),
+      mover_(std::make_unique<offload::mover>(openmp_, *segments_, *translator_, *paths_, transfers,
+                                              *copies_, *bounce_, allocator_->inflight())),
       endpoints_(std::make_unique<device_endpoints>(
           *segments_, *directory_, *paths_, engine, calls, arena, job,
           request_executor(*mover_, transfers, job.size, chosen.on_request), chosen.calls)) {
@@ -55,6 +55,7 @@ void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch)
     openmp_.attach(functions);
     segments_->table().attach(epoch);
     directory_->set_own_devices(functions.driven_devices);
+    directory_->set_remote_memory(functions.remote);
 }
 
 devices::~devices() {

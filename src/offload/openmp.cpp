@@ -20,13 +20,14 @@ std::optional<error> openmp_devices::remote_device_error(int device) const {
     if (functions_.is_remote == nullptr || !functions_.is_remote(device)) {
         return std::nullopt;
     }
-    return error(OMPX_ERR_UNSUPPORTED,
-                 fmt::format("device {} is a remote device: its memory is not in the address space "
-                             "of the ranks",
-                             device),
-                 "exchange the data through host memory (target update from, ompx_put or "
-                 "ompx_get, target update to), or use a device of the rank's own host; see "
-                 "\"Several ranks\" in docs/remote.md");
+    return error(
+        OMPX_ERR_UNSUPPORTED,
+        fmt::format("device {} is a remote device whose memory is not in the address space "
+                    "of the ranks",
+                    device),
+        "start the job with remote devices that are processors, also for rank 0 "
+        "(diomp-run --remote-devices); or exchange the data through host memory (target "
+        "update); see \"Several ranks\" in docs/remote.md");
 }
 
 } // namespace diomp::offload

@@ -12,6 +12,8 @@ struct diomp_variable_table;
 
 namespace diomp::offload {
 
+class remote_memory;
+
 /// Functions of the program's OpenMP runtime. A function that it lacks is null.
 struct openmp {
     int (*num_devices)() = nullptr;
@@ -22,8 +24,10 @@ struct openmp {
     std::vector<int> (*driven_devices)() = nullptr;
     /// libomptarget's table of `declare target` variables; null until it has been loaded.
     const diomp_variable_table *(*variable_table)() = nullptr;
-    /// Whether a device belongs to another host; its memory is then not in the address space.
+    /// Whether a device belongs to another host.
     bool (*is_remote)(int device) = nullptr;
+    /// Memory of such devices; null: it is not in the address space. Outlives the runtime.
+    remote_memory *remote = nullptr;
     /// OMP_TARGET_OFFLOAD=DISABLED: every device number means the host, and nothing is mapped.
     bool is_disabled = false;
 };
@@ -45,6 +49,8 @@ public:
     /// The error for a device of another host; nullopt: the device is local.
     [[nodiscard]] std::optional<error> remote_device_error(int device) const;
 
+    /// Null: memory of remote devices is not in the address space.
+    [[nodiscard]] remote_memory *remote() const { return functions_.remote; }
     [[nodiscard]] bool has_mappings() const { return functions_.mapped_address != nullptr; }
     /// The device address that `host` is mapped to; nullptr: it is not mapped.
     [[nodiscard]] void *mapped_address(const void *host, int device) const {

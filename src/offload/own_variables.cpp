@@ -81,10 +81,21 @@ status own_variables::load(int device) {
     return {};
 }
 
+error remote_variable_error(int device) {
+    return {OMPX_ERR_UNSUPPORTED,
+            fmt::format("device {} is a remote device: variables of its images are not in the "
+                        "address space of the ranks",
+                        device),
+            "use mapped memory, or target update and host memory"};
+}
+
 result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
     // Also creates the segment, which determines the kind of the device.
     auto segment = segments_.segment_of(device);
     DIOMP_TRY(segment);
+    if (segment.value()->remote_index()) {
+        return remote_variable_error(device);
+    }
     if (!openmp_.has_mappings()) {
         return segments_.no_segment_error(device);
     }

@@ -7,14 +7,14 @@
 namespace diomp::offload {
 
 void segment_table::add(device_segment &made) {
-    if (made.memory() != nullptr) {
-        has_accelerators_.store(true, std::memory_order_release);
+    if (made.memory() != nullptr || made.remote_index()) {
+        has_others_.store(true, std::memory_order_release);
     }
     segments_[static_cast<std::size_t>(made.device())].store(&made, std::memory_order_release);
 }
 
 device_segment *segment_table::containing(const void *address) const {
-    if (!space_.in_arena(address) && !has_accelerators_.load(std::memory_order_acquire)) {
+    if (!space_.in_arena(address) && !has_others_.load(std::memory_order_acquire)) {
         return nullptr;
     }
     for (auto const &each : segments_) {

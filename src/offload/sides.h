@@ -57,7 +57,7 @@ struct translation {
     translated_range there;
 };
 
-/// An address in the memory of a rank's accelerator.
+/// An address in the memory of a rank's accelerator or remote device.
 struct remote_device_memory {
     int device = 0;
     std::optional<std::uint64_t>
@@ -65,12 +65,16 @@ struct remote_device_memory {
     std::uint64_t address = 0; ///< address, as the owner sees it
     /// Memory kind for the network; host: the network cannot access it.
     transport::memory_kind kind = transport::memory_kind::host;
+    /// The device is a remote one of the owner: the address is valid in the world of the services.
+    bool is_on_service = false;
 };
 
 /// Own memory.
 struct local_side {
     device_ptr at;
     translated_range range; ///< around the pointer, as far as one distance holds
+    /// The device, if it is a remote one: remote_memory.
+    std::optional<int> remote_index;
 };
 /// Memory of any rank.
 struct remote_side {
@@ -81,6 +85,9 @@ struct remote_side {
     bool is_constant = false; ///< a variable in memory that is read-only for its owner
 
     [[nodiscard]] bool is_host() const { return on == nullptr && !device_memory; }
+    [[nodiscard]] bool is_on_service() const {
+        return device_memory && device_memory->is_on_service;
+    }
     /// Fails for a put to read-only memory.
     [[nodiscard]] status check_writable(rma::direction dir) const;
 };

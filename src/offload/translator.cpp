@@ -52,6 +52,14 @@ error past_end_error(const std::string &what, std::uint64_t left, std::size_t nb
             "check the size and the offset of the transfer, and the mapped section"};
 }
 
+/// Memory of a remote device of some rank.
+remote_side side_on_service(int device, std::uint64_t address) {
+    remote_side made;
+    made.device_memory =
+        remote_device_memory{device, std::nullopt, address, transport::memory_kind::host, true};
+    return made;
+}
+
 std::uint64_t offset_in(const variable &of, const void *pointer) {
     return reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(of.host);
 }
@@ -83,7 +91,8 @@ result<std::byte *> translator::device_address(const void *pointer, int device) 
     }
     void *const mapped = openmp_.mapped_address(pointer, device);
     if (mapped == nullptr) {
-        if (auto remote = openmp_.remote_device_error(device)) {
+        auto remote = openmp_.remote_device_error(device);
+        if (remote && table_.find(device) == nullptr) {
             return std::move(*remote);
         }
         return error(
@@ -117,7 +126,8 @@ result<local_side> translator::locate_local(const void *pointer, int device, int
                                             std::size_t nbytes) {
     if (openmp_.is_host(device, num)) {
         return local_side{{static_cast<std::byte *>(const_cast<void *>(pointer)), nullptr},
-                          {0, std::numeric_limits<std::size_t>::max(), 0}};
+                          {0, std::numeric_limits<std::size_t>::max(), 0},
+                          {}};
     }
     auto address = device_address(pointer, device);
     device_segment *const segment = table_.find(device);
@@ -134,10 +144,11 @@ result<local_side> translator::locate_local(const void *pointer, int device, int
     }
     device_ptr const at{address.value(),
                         segment->memory() == nullptr ? nullptr : &segment->memory()->on()};
+    std::optional<int> const remote_index = segment->remote_index();
     if (!offset) {
         // libomptarget allocated this memory outside of the full segment. This process can still
         // access it; its size is unknown.
-        return local_side{at, {}};
+        return local_side{at, {}, remote_index};
     }
     auto const found = segment->find_and_use(*offset);
     if (!found) {
@@ -152,8 +163,8 @@ result<local_side> translator::locate_local(const void *pointer, int device, int
             fmt::format("the allocation of {} on device {}", describe(*found), device), left,
             nbytes);
     }
-    local_side located{at, {}};
-    if (at.on == nullptr) {
+    local_side located{at, {}, remote_index};
+    if (at.on == nullptr && !remote_index) {
         located.range = range_around(*found, pointer, pointer == at.address, at.address, inside);
     }
     return located;
@@ -170,6 +181,9 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
         auto here = locate_local(pointer, device, num, nbytes);
         DIOMP_TRY(here);
         device_ptr const &at = here.value().at;
+        if (here.value().remote_index) {
+            return side_on_service(device, reinterpret_cast<std::uintptr_t>(at.address));
+        }
         return remote_side{{at.address, reinterpret_cast<std::uintptr_t>(at.address), true},
                            here.value().range,
                            at.on,
@@ -192,7 +206,8 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
     }
     DIOMP_TRY(address);
     if (!offset) {
-        if (auto remote = openmp_.remote_device_error(own_device)) {
+        auto remote = openmp_.remote_device_error(own_device);
+        if (remote && segment == nullptr) {
             return std::move(*remote);
         }
         return error(OMPX_ERR_ADDRESS,
@@ -326,12 +341,15 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
                                           rank.value(), there.nbytes, there.device),
                               left, nbytes);
     }
-    if (there.on_accelerator != 0) {
+    if (there.held_by == memory_holder::remote_device) {
+        return side_on_service(there.device, there.base + inside);
+    }
+    if (there.held_by == memory_holder::accelerator) {
         return remote_side{{},
                            {},
                            nullptr,
                            remote_device_memory{there.device, there.offset + inside,
-                                                there.base + inside, there.by_network}};
+                                                there.base + inside, there.by_network, false}};
     }
     return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
 }
@@ -376,14 +394,15 @@ result<local_side> translator::locate_own_variable(const variable &of, const voi
             fmt::format("the variable {} of {} bytes on device {}", of.name, of.nbytes, device),
             left, nbytes);
     }
-    return local_side{{copy.value().address + offset_in(of, pointer), copy.value().on}, {}};
+    return local_side{
+        {copy.value().address + offset_in(of, pointer), copy.value().on}, {}, std::nullopt};
 }
 
 result<remote_side> translator::locate_variable(world_rank rank, const variable &of,
                                                 const void *pointer, int device,
                                                 std::size_t nbytes) {
-    if (auto remote = openmp_.remote_device_error(device)) {
-        return std::move(*remote);
+    if (openmp_.remote_device_error(device)) {
+        return remote_variable_error(device);
     }
     auto located = variables_.remote().locate_copy(rank, device, of);
     DIOMP_TRY(located);
@@ -398,8 +417,8 @@ result<remote_side> translator::locate_variable(world_rank rank, const variable 
     remote_side found;
     found.is_constant = there.is_constant;
     if (there.on_accelerator) {
-        found.device_memory =
-            remote_device_memory{there.device, std::nullopt, address, transport::memory_kind::host};
+        found.device_memory = remote_device_memory{there.device, std::nullopt, address,
+                                                   transport::memory_kind::host, false};
         return found;
     }
     // Registered by the owner while it exists.
@@ -446,6 +465,13 @@ result<device_ptr> translator::locate_own(const void *pointer, int device, std::
     DIOMP_TRY(openmp_devices::check(device, num, "device"));
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
+    if (found.value().remote_index) {
+        return error(
+            OMPX_ERR_UNSUPPORTED,
+            fmt::format("device {} is a remote device: collectives do not reach its memory",
+                        device),
+            "use ompx_target_put and ompx_target_get, or host memory (target update)");
+    }
     if (epoch != 0 && found.value().range.nbytes > 0 && found.value().at.on == nullptr) {
         lookups.all[lookups.oldest] = {this, epoch, device, found.value().range};
         lookups.oldest = (lookups.oldest + 1) % lookups.all.size();

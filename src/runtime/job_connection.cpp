@@ -83,13 +83,15 @@ status job_connection::create_arena() {
     options.control_bytes = transport::control_bytes_per_rank();
     // arena::create() contains a fence.
     DIOMP_TRY(publish_locality(*launcher_));
-    DIOMP_TRY(publish_tuning(*launcher_, settings_.coll.tuning_file));
+    own_choices const own{settings_.coll.tuning_file, !settings_.remote.devices.empty()};
+    DIOMP_TRY(publish_choices(*launcher_, own));
     auto arena = transport::arena::create(*launcher_, options);
     DIOMP_TRY(arena);
     arena_ = arena.take();
-    auto algorithms = fetch_tuning(*launcher_, settings_.coll.tuning_file);
-    DIOMP_TRY(algorithms);
-    algorithms_ = algorithms.take();
+    auto choices = fetch_choices(*launcher_, own);
+    DIOMP_TRY(choices);
+    algorithms_ = choices.value().algorithms;
+    has_remote_devices_ = choices.value().have_remote_devices;
     if (arena_->usable_bytes() <= memory::internal_bytes) {
         return error(OMPX_ERR_NOMEM, "there is no space for segments in the reserved address range",
                      "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");

@@ -56,6 +56,8 @@ public:
     [[nodiscard]] messaging::call_service &calls() { return *calls_; }
     /// Chooses the algorithms of collectives, alike on all ranks; null: the built-in rules do.
     [[nodiscard]] const coll::algorithm_source *algorithms() const { return algorithms_.get(); }
+    /// Whether rank 0, and so the job, has remote devices.
+    [[nodiscard]] bool has_remote_devices() const { return has_remote_devices_; }
     /// More ranks than cores: ranks share cores, so every wait costs a context switch.
     [[nodiscard]] bool is_oversubscribed() const;
 
@@ -73,6 +75,7 @@ private:
     std::unique_ptr<stacks::stack_reporter> stacks_;
     std::unique_ptr<transport::arena> arena_;
     std::shared_ptr<const coll::algorithm_source> algorithms_;
+    bool has_remote_devices_ = false;
     std::unique_ptr<offload::preregistered_segments> preregistered_; ///< the conduit may use some
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;

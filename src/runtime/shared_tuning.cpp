@@ -11,36 +11,39 @@
 namespace diomp::runtime {
 namespace {
 
-constexpr std::string_view tuning_key = "coll.tuning";
+constexpr std::string_view choices_key = "choices";
 /// The value begins with one of these; the remedy of an error follows in a line of its own.
 constexpr char has_rules = 'r';
 constexpr char has_failed = 'e';
+constexpr char has_rules_and_devices = 'd';
 
-std::string describe(const std::string &file) {
+std::string describe(const own_choices &own) {
+    char const first = own.has_remote_devices ? has_rules_and_devices : has_rules;
+    std::string const &file = own.tuning_file;
     if (file.empty()) {
-        return {has_rules};
+        return {first};
     }
     auto const rules = coll::tuning_rules::read(file);
     if (!rules) {
         return fmt::format("{}{}\n{}", has_failed, rules.failure().message(),
                            rules.failure().remedy());
     }
-    return has_rules + rules.value().to_text();
+    return first + rules.value().to_text();
 }
 
 } // namespace
 
-status publish_tuning(launch::launcher &launcher, const std::string &file) {
+status publish_choices(launch::launcher &launcher, const own_choices &own) {
     launch::job_info const &job = launcher.info();
     return job.rank == world_rank{0} && job.size > 1
-               ? launch::publish_long_value(launcher, tuning_key, describe(file))
+               ? launch::publish_long_value(launcher, choices_key, describe(own))
                : status{};
 }
 
-result<std::shared_ptr<const coll::algorithm_source>> fetch_tuning(launch::launcher &launcher,
-                                                                   const std::string &file) {
-    auto fetched = launcher.info().size == 1 ? result<std::string>(describe(file))
-                                             : launch::fetch_long_value(launcher, tuning_key);
+result<shared_choices> fetch_choices(launch::launcher &launcher, const own_choices &own) {
+    std::string const &file = own.tuning_file;
+    auto fetched = launcher.info().size == 1 ? result<std::string>(describe(own))
+                                             : launch::fetch_long_value(launcher, choices_key);
     DIOMP_TRY(fetched);
     std::string_view const text = fetched.value();
     if (text.starts_with(has_failed)) {
@@ -60,11 +63,12 @@ result<std::shared_ptr<const coll::algorithm_source>> fetch_tuning(launch::launc
             "ranks, has no rules",
             file);
     }
-    if (num_rules == 0) {
-        return std::shared_ptr<const coll::algorithm_source>();
+    shared_choices found;
+    found.have_remote_devices = text.front() == has_rules_and_devices;
+    if (num_rules > 0) {
+        found.algorithms = std::make_shared<const coll::tuning_rules>(rules.take());
     }
-    return std::shared_ptr<const coll::algorithm_source>(
-        std::make_shared<const coll::tuning_rules>(rules.take()));
+    return found;
 }
 
 } // namespace diomp::runtime

@@ -1,63 +1,245 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * Remote devices in a program of ranks: their memory is in no address space of the ranks, and each
- * call that names one says so. Runs with DIOMP_ERRORS=return on 2 ranks with a remote device each
- * and no others. */
+ * Memory of remote devices in the address space of a job. Each rank has a remote device and no
+ * other; DIOMP_ERRORS=return. */
 #include "support/check.h"
 
 #include <omp.h>
 #include <stdlib.h>
 
-#define REFUSED(call) FAILS(call, OMPX_ERR_UNSUPPORTED, "device 0 is a remote device")
-
-enum { COUNT = 100 };
+enum { COUNT = 100000, BYTES = COUNT * sizeof(double), ROWS = 40, COLUMNS = 50 };
 
 #pragma omp declare target
 double variable[COUNT];
 #pragma omp end declare target
 
-int main(void) {
-    int const me = ompx_rank_num(), other = 1 - me, host = omp_get_initial_device();
-    double *const field = omp_calloc(COUNT, sizeof *field, ompx_symmetric_mem_alloc);
-    double bytes[8] = {0};
-    CHECK(ompx_num_ranks() == 2 && omp_get_num_devices() == 1);
-#pragma omp target enter data map(to : field[0 : COUNT])
-    CHECK(ompx_barrier() == 0);
-    ompx_event_t event;
-    REFUSED(ompx_target_put(other, field, 0, bytes, host, 8));
-    REFUSED(ompx_target_put(other, field, host, field, 0, 8));
-    REFUSED(ompx_target_get(bytes, host, other, field, 0, 8));
-    REFUSED(ompx_target_get(field, 0, other, field, host, 8));
-    REFUSED(ompx_target_put(me, field, 0, bytes, host, 8));
-    REFUSED(ompx_target_put_nb(other, field, 0, bytes, host, 8, &event));
-    REFUSED(ompx_target_get_nb(bytes, host, other, field, 0, 8, &event));
-    REFUSED(ompx_target_put(other, bytes, 0, bytes, host, 8)); /* not mapped */
-    REFUSED(ompx_target_put(other, variable, 0, bytes, host, 8));
-    REFUSED(ompx_target_get(variable, 0, other, field, host, 8));
-    size_t const rows[2] = {2, 2}, zero[2] = {0, 0}, square[2] = {8, 8};
-    REFUSED(
-        ompx_target_put_rect(other, field, 0, field, host, 8, 2, rows, zero, zero, square, square));
-    REFUSED(
-        ompx_target_get_rect(field, 0, other, field, host, 8, 2, rows, zero, zero, square, square));
-    REFUSED(ompx_target_bcast(field, 0, 8, 0, ompx_group_world));
-    REFUSED(ompx_target_allreduce(field, field, 0, 1, OMPX_DOUBLE, OMPX_SUM, ompx_group_world));
-    ompx_segment_info_t info;
-    REFUSED(ompx_target_segment_info(0, &info));
-    REFUSED(ompx_target_free(field, 0));
-    CHECK(ompx_target_alloc(8, 0, ompx_local_mem_alloc) == NULL);
-    CHECK(strstr(ompx_last_error(), "device 0 is a remote device") != NULL);
-    CHECK(strstr(ompx_last_error(), "docs/remote.md") != NULL);
-    CHECK(strncmp(ompx_last_error(), me == 0 ? "rank 0 (" : "rank 1 (", 8) == 0);
-    /* The way that the remedy names. */
+static int me, ranks, right, left, host;
+
+static void fill(double *field, double value) {
 #pragma omp target
     for (int i = 0; i < COUNT; ++i) {
-        field[i] = 2;
+        field[i] = value + i;
     }
-#pragma omp target update from(field[0 : COUNT])
+}
+
+static int is_filled(double *field, double value) {
+    int wrong = 0;
+#pragma omp target map(tofrom : wrong)
+    for (int i = 0; i < COUNT; ++i) {
+        wrong += field[i] != value + i;
+    }
+    return wrong == 0;
+}
+
+/* Arrays that OpenMP has mapped: their counterparts are those of the other ranks. */
+static void mapped_memory(void) {
+    double *const from = malloc(BYTES), *const to = malloc(BYTES), *const plain = malloc(BYTES);
+#pragma omp target enter data map(alloc : from[0 : COUNT], to[0 : COUNT])
+    fill(from, 1000. * me);
+    fill(to, -1);
     CHECK(ompx_barrier() == 0);
-    CHECK(ompx_get(bytes, other, field, sizeof bytes) == 0);
-    CHECK(bytes[0] == 2 && bytes[7] == 2);
+    /* device to device */
+    CHECK(ompx_target_put(right, to, 0, from, 0, BYTES) == 0);
+    CHECK(ompx_barrier() == 0);
+    CHECK(is_filled(to, 1000. * left));
+    CHECK(ompx_barrier() == 0);
+    fill(to, -1);
+    CHECK(ompx_target_get(to, 0, right, from, 0, BYTES) == 0);
+    CHECK(is_filled(to, 1000. * right));
+    /* between this rank's memory and the other rank's device */
+    memset(plain, 0, BYTES);
+    CHECK(ompx_target_get(plain, host, right, from, 0, BYTES) == 0);
+    for (int i = 0; i < COUNT; ++i) {
+        CHECK(plain[i] == 1000. * right + i);
+    }
+    CHECK(ompx_barrier() == 0);
+    for (int i = 0; i < COUNT; ++i) {
+        plain[i] = 7. * me + i;
+    }
+    CHECK(ompx_target_put(right, to, 0, plain, host, BYTES) == 0);
+    CHECK(ompx_barrier() == 0);
+    CHECK(is_filled(to, 7. * left));
+    CHECK(ompx_barrier() == 0);
+    /* small ones, inside, and with events */
+    double const eight = 8 + me;
+    double got = 0;
+    ompx_event_t event;
+    CHECK(ompx_target_put_nb(right, to + 77, 0, &eight, host, sizeof eight, &event) == 0);
+    CHECK(ompx_event_wait(&event) == 0 && ompx_barrier() == 0);
+    CHECK(ompx_target_get_nb(&got, host, me, to + 77, 0, sizeof got, &event) == 0);
+    CHECK(ompx_event_wait(&event) == 0 && got == 8 + left);
+    CHECK(ompx_target_put(right, to + 5, 0, from + 9, 0, 3 * sizeof *to) == 0);
+    CHECK(ompx_fence() == 0 && ompx_barrier() == 0);
+    CHECK(ompx_target_get(&got, host, me, to + 7, 0, sizeof got) == 0 && got == 1000. * left + 11);
+    /* on the own device */
+    CHECK(ompx_target_put(me, to, 0, from, 0, BYTES) == 0 && is_filled(to, 1000. * me));
+    fill(to, -1);
+    CHECK(ompx_target_get(to, 0, me, from, 0, BYTES) == 0 && is_filled(to, 1000. * me));
+    /* what does not exist */
+    FAILS(ompx_target_put(right, to, 0, from, 0, BYTES + 8), OMPX_ERR_RANGE, "past the end");
+    FAILS(ompx_target_put(right, to + 1, 0, plain, host, BYTES), OMPX_ERR_RANGE, "past the end");
+    FAILS(ompx_target_get(plain, host, right, plain, 0, 8), OMPX_ERR_ADDRESS, "neither mapped");
+    FAILS(ompx_target_put(ranks, to, 0, from, 0, 8), OMPX_ERR_RANK, "rank");
+    FAILS(ompx_target_put(right, to, 3, from, 0, 8), OMPX_ERR_ARG, "3");
+    CHECK(ompx_barrier() == 0);
+#pragma omp target exit data map(delete : from[0 : COUNT], to[0 : COUNT])
+    FAILS(ompx_target_put(right, to, 0, plain, host, 8), OMPX_ERR_ADDRESS, "neither mapped");
+    CHECK(ompx_barrier() == 0);
+    free(from);
+    free(to);
+    free(plain);
+}
+
+/* Global host memory of another rank, which carries data of a device. */
+static void host_memory_of_others(void) {
+    double *const shared = omp_alloc(BYTES, ompx_symmetric_mem_alloc);
+    double *const field = malloc(BYTES);
+#pragma omp target enter data map(alloc : field[0 : COUNT])
+    fill(field, 10. * me);
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_put(right, shared, host, field, 0, BYTES) == 0);
+    CHECK(ompx_barrier() == 0);
+    for (int i = 0; i < COUNT; ++i) {
+        CHECK(shared[i] == 10. * left + i);
+    }
+    for (int i = 0; i < COUNT; ++i) {
+        shared[i] = 20. * me + i;
+    }
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_get(field, 0, right, shared, host, BYTES) == 0);
+    CHECK(is_filled(field, 20. * right));
     CHECK(ompx_barrier() == 0);
 #pragma omp target exit data map(delete : field[0 : COUNT])
+    free(field);
+    omp_free(shared, ompx_symmetric_mem_alloc);
+}
+
+/* Memory of ompx_target_alloc, and boxes in it. */
+static void allocated_memory(void) {
+    double *const box = ompx_target_alloc(BYTES, 0, ompx_symmetric_mem_alloc);
+    double *const block = ompx_target_alloc(64 * (size_t)(me + 1), 0, ompx_asymmetric_mem_alloc);
+    double *const local = ompx_target_alloc(BYTES, 0, ompx_local_mem_alloc);
+    double *const plain = calloc(COUNT, sizeof *plain);
+    CHECK(box != NULL && block != NULL && local != NULL);
+    ompx_segment_info_t info;
+    CHECK(ompx_target_segment_info(0, &info) == 0 && info.symmetric_used >= BYTES);
+#pragma omp target is_device_ptr(box, local)
+    for (int i = 0; i < COUNT; ++i) {
+        box[i] = -1;
+        local[i] = 100 * me + i;
+    }
+    CHECK(ompx_barrier() == 0);
+    size_t const shape[2] = {ROWS, COLUMNS / 2}, there[2] = {3, 4}, here[2] = {1, 2};
+    size_t const sizes[2] = {ROWS + 9, COLUMNS + 1}, local_sizes[2] = {ROWS + 2, COLUMNS};
+    CHECK(ompx_target_put_rect(right, box, 0, local, 0, sizeof *box, 2, shape, there, here, sizes,
+                               local_sizes) == 0);
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_get(plain, host, me, box, 0, BYTES) == 0);
+    for (size_t i = 0; i < COUNT; ++i) {
+        size_t const row = i / sizes[1], column = i % sizes[1];
+        int const is_inside = row >= 3 && row < 3 + ROWS && column >= 4 && column < 4 + COLUMNS / 2;
+        double const expected =
+            is_inside ? (double)(100 * (size_t)left + (row - 3 + 1) * COLUMNS + column - 4 + 2)
+                      : -1;
+        CHECK(plain[i] == expected);
+    }
+    CHECK(ompx_barrier() == 0);
+    memset(plain, 0, BYTES);
+    CHECK(ompx_target_get_rect(plain, host, right, box, 0, sizeof *box, 2, shape, here, there,
+                               local_sizes, sizes) == 0);
+    for (size_t row = 0; row < ROWS; ++row) {
+        CHECK(plain[(row + 1) * COLUMNS + 2] == 100. * me + (double)((row + 1) * COLUMNS + 2));
+    }
+    /* blocks of different sizes */
+    CHECK(ompx_target_put(right, block, 0, local + me, 0, 64) == 0);
+    if (right > me) {
+        CHECK(ompx_target_put(right, block, 0, local, 0, 64 * (size_t)(right + 1)) == 0);
+    } else {
+        FAILS(ompx_target_put(right, block, 0, local, 0, 64 * (size_t)(me + 1)), OMPX_ERR_RANGE,
+              "past the end");
+    }
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_free(block, 0) == 0 && ompx_target_free(local, 0) == 0);
+    CHECK(ompx_target_free(box, 0) == 0);
+    FAILS(ompx_target_free(box, 0), OMPX_ERR_ADDRESS, "freed before");
+    CHECK(ompx_barrier() == 0);
+    free(plain);
+}
+
+/* Regions that OpenMP need not wait for are complete before another rank gets their results. */
+static void regions_without_waiting(void) {
+    enum { FEW = 64 };
+    for (int round = 0; round < 20; ++round) {
+        double *const field = malloc(FEW * sizeof *field);
+        double got[FEW];
+#pragma omp target enter data map(alloc : field[0 : FEW])
+        for (int step = 0; step < 10; ++step) {
+#pragma omp target nowait depend(inout : field[0])
+            for (int i = 0; i < FEW; ++i) {
+                field[i] = 1000 * me + round + step + i;
+            }
+        }
+#pragma omp taskwait
+        CHECK(ompx_barrier() == 0);
+        CHECK(ompx_target_get(got, host, right, field, 0, sizeof got) == 0);
+        for (int i = 0; i < FEW; ++i) {
+            CHECK(got[i] == 1000 * right + round + 9 + i);
+        }
+        CHECK(ompx_barrier() == 0);
+#pragma omp target exit data map(delete : field[0 : FEW])
+        free(field);
+    }
+}
+
+/* Memory that was freed and allocated again, and large enough that its pages were returned. */
+static void reused_memory(void) {
+    size_t const nbytes = (size_t)40 << 20;
+    char *const plain = malloc(nbytes);
+    for (int round = 0; round < 3; ++round) {
+        char *const large = ompx_target_alloc(nbytes, 0, ompx_symmetric_mem_alloc);
+        CHECK(large != NULL);
+        memset(plain, 1 + round + me, nbytes);
+        CHECK(ompx_target_put(right, large, 0, plain, host, nbytes) == 0);
+        CHECK(ompx_barrier() == 0);
+        CHECK(ompx_target_get(plain, host, me, large, 0, nbytes) == 0);
+        CHECK(plain[0] == 1 + round + left && plain[nbytes - 1] == 1 + round + left);
+        CHECK(memcmp(plain, plain + 1, nbytes - 1) == 0);
+        CHECK(ompx_target_free(large, 0) == 0);
+    }
+    free(plain);
+}
+
+static void unsupported(void) {
+    double bytes[8] = {0};
+    double *const field = malloc(BYTES);
+#pragma omp target enter data map(alloc : field[0 : COUNT])
+    FAILS(ompx_target_put(right, variable, 0, bytes, host, 8), OMPX_ERR_UNSUPPORTED,
+          "device 0 is a remote device: variables");
+    FAILS(ompx_target_get(variable, 0, right, field, host, 8), OMPX_ERR_UNSUPPORTED,
+          "device 0 is a remote device: variables");
+    CHECK(ompx_barrier() == 0);
+    FAILS(ompx_target_bcast(field, 0, 8, 0, ompx_group_world), OMPX_ERR_UNSUPPORTED,
+          "device 0 is a remote device: collectives");
+    FAILS(ompx_target_allreduce(field, field, 0, 1, OMPX_DOUBLE, OMPX_SUM, ompx_group_world),
+          OMPX_ERR_UNSUPPORTED, "device 0 is a remote device: collectives");
+    CHECK(ompx_barrier() == 0);
+#pragma omp target exit data map(delete : field[0 : COUNT])
+    free(field);
+}
+
+int main(void) {
+    me = ompx_rank_num();
+    ranks = ompx_num_ranks();
+    right = (me + 1) % ranks;
+    left = (me + ranks - 1) % ranks;
+    host = omp_get_initial_device();
+    CHECK(ranks > 1 && omp_get_num_devices() == 1);
+    mapped_memory();
+    host_memory_of_others();
+    allocated_memory();
+    regions_without_waiting();
+    reused_memory();
+    unsupported();
+    CHECK(ompx_barrier() == 0);
     if (me == 0) {
         puts("remote space: ok");
     }

@@ -40,8 +40,10 @@ coll::choice_facts bcast_of(std::size_t nbytes) {
 result<std::shared_ptr<const coll::algorithm_source>> shared(int num_ranks,
                                                              const std::string &file) {
     test::lone_launcher launcher(0, num_ranks, "shared-tuning");
-    DIOMP_TRY(publish_tuning(launcher, file));
-    return fetch_tuning(launcher, file);
+    DIOMP_TRY(publish_choices(launcher, {file, false}));
+    auto choices = fetch_choices(launcher, {file, false});
+    DIOMP_TRY(choices);
+    return choices.value().algorithms;
 }
 
 TEST(shared_tuning, has_the_rules_of_rank_0) {
@@ -53,6 +55,22 @@ TEST(shared_tuning, has_the_rules_of_rank_0) {
         ASSERT_TRUE(choice.has_value());
         EXPECT_EQ(choice->method, coll::algorithm::staged);
         EXPECT_FALSE(source.value()->choose(bcast_of(7)).has_value());
+    }
+}
+
+TEST(shared_tuning, has_the_remote_devices_of_rank_0) {
+    rules_file const rules("bcast node staged bytes=8-\n");
+    for (std::string const &file : {std::string(), rules.path()}) {
+        for (int const num_ranks : {1, 2}) {
+            for (bool const has_devices : {false, true}) {
+                test::lone_launcher launcher(0, num_ranks, "shared-tuning");
+                ASSERT_TRUE(publish_choices(launcher, {file, has_devices}).ok());
+                auto const found = fetch_choices(launcher, {file, has_devices});
+                ASSERT_TRUE(found.ok()) << found.failure().message();
+                EXPECT_EQ(found.value().have_remote_devices, has_devices);
+                EXPECT_EQ(found.value().algorithms != nullptr, !file.empty());
+            }
+        }
     }
 }
 
@@ -80,8 +98,8 @@ TEST(shared_tuning, passes_mistakes_on) {
 
 TEST(shared_tuning, does_not_take_the_file_of_another_rank) {
     test::lone_launcher launcher(1, 2, "shared-tuning");
-    ASSERT_TRUE(publish_tuning(launcher, "/nonexistent").ok());
-    EXPECT_FALSE(fetch_tuning(launcher, "").ok()); // rank 0 has published nothing yet
+    ASSERT_TRUE(publish_choices(launcher, {"/nonexistent", false}).ok());
+    EXPECT_FALSE(fetch_choices(launcher, {}).ok()); // rank 0 has published nothing yet
 }
 
 TEST(long_value, arrives_at_every_length) {

@@ -16,6 +16,14 @@
 #include <string>
 #include <vector>
 
+namespace diomp::launch {
+class launcher;
+}
+
+namespace diomp::offload {
+class remote_memory;
+}
+
 namespace diomp::api {
 
 /// Data of the fast path: transfers on symmetric memory of directly mapped ranks. `extent` is 0 if
@@ -75,10 +83,17 @@ void close_fast_view();
 std::vector<int> driven_devices();
 /// Whether an OpenMP device is on another host. Any thread.
 bool is_remote_device(int device);
+/// Connects this rank to its remote devices, in a world of the job's ranks and the devices of all
+/// of them. Collective over a job that has remote devices; blocks. The result, their memory, lives
+/// until the process ends. In remote.cpp.
+result<offload::remote_memory *> join_remote_devices(launch::launcher &job);
+/// Ends the connections of join_remote_devices() that libomptarget has not taken over.
+void leave_remote_devices();
 /// OpenMP's default device in the calling task; without OpenMP -1, the host.
 int default_device();
 /// Connects libomptarget and the runtime; in offload_table.cpp.
-void publish_devices(runtime::runtime &running);
+/// `remote`: see offload::openmp.
+void publish_devices(runtime::runtime &running, offload::remote_memory *remote);
 /// Call after the program's constructors: other ranks may look up variables in its images.
 void on_images_registered();
 /// Makes the rank's first device OpenMP's default device, unless the user has set one. Call when

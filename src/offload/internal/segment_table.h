@@ -61,7 +61,7 @@ public:
 private:
     const memory::address_space &space_;
     std::array<std::atomic<device_segment *>, max_devices> segments_{};
-    std::atomic<bool> has_accelerators_{false}; ///< any segment is on an accelerator
+    std::atomic<bool> has_others_{false}; ///< any segment is outside of the arena
     std::atomic<std::uint64_t> *epoch_ = nullptr;
 };
 

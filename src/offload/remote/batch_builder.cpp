@@ -28,10 +28,10 @@ void batch_builder::get(void *destination, std::uint64_t address, std::size_t nb
     include(content::transfers);
 }
 
-void batch_builder::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
-                         std::size_t nbytes) {
-    append_operation(pending_, operation::copy);
-    pending_.number(static_cast<std::uint32_t>(to.value()));
+void batch_builder::copy(operation op, world_rank other, std::uint64_t destination,
+                         std::uint64_t source, std::size_t nbytes) {
+    append_operation(pending_, op);
+    pending_.number(static_cast<std::uint32_t>(other.value()));
     pending_.number(destination);
     pending_.number(source);
     pending_.number(static_cast<std::uint64_t>(nbytes));

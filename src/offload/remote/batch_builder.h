@@ -45,7 +45,9 @@ public:
     void put(std::uint64_t address, const void *source, std::size_t nbytes);
     /// The reply contains the bytes.
     void get(void *destination, std::uint64_t address, std::size_t nbytes);
-    void copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    /// operation::copy to, or operation::pull from another rank.
+    void copy(operation op, world_rank other, std::uint64_t destination, std::uint64_t source,
+              std::size_t nbytes);
     /// A put (fetch) or get (deliver) that the session runs.
     void zero_copy(operation op, const zero_copy_transfer &what);
     /// `encoded`: launch_arguments.

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/service_thread.h"
 #include "base/unique_fd.h"
+#include "launch/launch.h"
 #include "launch/same_node.h"
 #include "offload/remote/control.h"
 #include "offload/remote/queue.h"
@@ -17,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -25,6 +27,8 @@ namespace diomp::offload::remote {
 namespace {
 
 constexpr std::chrono::seconds shutdown_timeout{5};
+/// The segment of a device has a multiple of this size.
+constexpr std::size_t segment_unit = std::size_t{1} << 16;
 
 /// Chooses tcp or ucx: the other conduits need their own launchers, which a world of sessions does
 /// not have.
@@ -86,61 +90,142 @@ status client::connect_to(const service_address &service, const options &chosen)
         if (count == 0) {
             count = description.value().num_devices - first;
         }
-        devices_.push_back(
-            std::make_unique<remote_device>(std::move(connection), description.take(), name,
-                                            world_rank(static_cast<int>(devices_.size()) + 1)));
+        devices_.push_back(std::make_unique<remote_device>(
+            std::move(connection), description.take(), name, devices_.size()));
     }
     return {};
 }
 
-status client::build_world(const options &chosen) {
-    std::vector<control_connection *> connections;
-    world_options options;
-    options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    options.conduit = choose_conduit(chosen, std::ranges::all_of(devices_, [](auto const &each) {
-                                         return each->description().has_rdma_adapter;
-                                     }));
-    options.encrypts_data = chosen.encrypts_data;
-    options.network_device_memory = chosen.network_device_memory;
+struct client::agreed_choices {
+    std::string conduit;
+    std::size_t memory_bytes = 0;                                      ///< of the largest device
+    std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
+    int first_device = 0; ///< number of this client's first device in the world
+    int num_devices = 0;  ///< in the world
+};
+
+/// Sets the position and the ranks of the devices.
+result<client::agreed_choices> client::agree(const options &chosen,
+                                             const client_exchange &exchange) {
     std::string const own_node = launch::node_identity();
+    bool have_adapters = std::ranges::all_of(
+        devices_, [](auto const &each) { return each->description().has_rdma_adapter; });
+    bool is_on_one_host = std::ranges::all_of(
+        devices_, [&](auto const &each) { return each->description().node == own_node; });
+    agreed_choices agreed;
+    for (auto const &each : devices_) {
+        agreed.memory_bytes =
+            std::max<std::size_t>(agreed.memory_bytes, each->description().memory_bytes);
+        agreed.least_bytes =
+            std::min<std::size_t>(agreed.least_bytes, each->description().memory_bytes);
+    }
+    agreed.num_devices = static_cast<int>(devices_.size());
+    if (exchange) {
+        packet_writer own(frame::join);
+        own.number(static_cast<std::uint32_t>(chosen.job->info().rank.value()));
+        own.number(static_cast<std::uint32_t>(devices_.size()));
+        own.number(static_cast<std::uint64_t>(agreed.memory_bytes));
+        own.number(static_cast<std::uint64_t>(agreed.least_bytes));
+        own.number(static_cast<std::uint8_t>(have_adapters ? 1 : 0));
+        own.number(static_cast<std::uint8_t>(is_on_one_host ? 1 : 0));
+        own.text(own_node);
+        auto others = exchange(own.take());
+        DIOMP_TRY(others);
+        for (std::string const &each : others.value()) {
+            packet_reader packet(each);
+            static_cast<void>(packet.type<frame>());
+            auto const rank = static_cast<int>(packet.number<std::uint32_t>());
+            auto const count = static_cast<int>(packet.number<std::uint32_t>());
+            agreed.memory_bytes =
+                std::max<std::size_t>(agreed.memory_bytes, packet.number<std::uint64_t>());
+            agreed.least_bytes =
+                std::min<std::size_t>(agreed.least_bytes, packet.number<std::uint64_t>());
+            have_adapters = packet.number<std::uint8_t>() != 0 && have_adapters;
+            is_on_one_host = packet.number<std::uint8_t>() != 0 && is_on_one_host;
+            is_on_one_host = packet.text() == own_node && is_on_one_host;
+            agreed.num_devices += count;
+            if (rank < chosen.job->info().rank.value()) {
+                agreed.first_device += count;
+            }
+        }
+        facts_.position.num_clients = chosen.job->info().size;
+        facts_.position.rank = chosen.job->info().rank;
+    }
+    agreed.conduit = choose_conduit(chosen, have_adapters);
+    facts_.position.size = facts_.position.num_clients + agreed.num_devices;
+    facts_.position.scope = is_on_one_host ? host_scope::one_host : host_scope::several_hosts;
+    for (auto const &each : devices_) {
+        each->set_rank(world_rank(facts_.position.num_clients + agreed.first_device +
+                                  static_cast<int>(each->index())));
+    }
     if (!chosen.encrypts_data) {
         warn_unencrypted(devices_, own_node);
     }
-    bool const is_on_one_host = std::ranges::all_of(
-        devices_, [&](auto const &each) { return each->description().node == own_node; });
+    return agreed;
+}
+
+status client::build_world(const options &chosen) {
+    client_exchange exchange;
+    if (chosen.job != nullptr && chosen.job->info().size > 1) {
+        exchange = make_client_exchange(*chosen.job);
+    }
+    auto agreed = agree(chosen, exchange);
+    DIOMP_TRY(agreed);
+    if (agreed.value().num_devices == 0) {
+        return {};
+    }
+    world_options options;
+    options.conduit = agreed.value().conduit;
+    options.num_clients = facts_.position.num_clients;
+    options.memory_bytes = agreed.value().memory_bytes;
+    options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
+    options.encrypts_data = chosen.encrypts_data;
+    options.network_device_memory = chosen.network_device_memory;
+    std::vector<control_connection *> connections;
     for (auto const &each : devices_) {
         join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
-                              .size = static_cast<std::uint32_t>(devices_.size() + 1),
+                              .size = static_cast<std::uint32_t>(facts_.position.size),
+                              .num_clients =
+                                  static_cast<std::uint32_t>(facts_.position.num_clients),
+                              .client = static_cast<std::uint32_t>(facts_.position.rank.value()),
                               .conduit = options.conduit,
-                              .is_on_one_host = is_on_one_host,
+                              .is_on_one_host = facts_.position.scope == host_scope::one_host,
                               .encrypts_data = chosen.encrypts_data};
         DIOMP_TRY(each->session().connection().send(encode(join)));
         connections.push_back(&each->session().connection());
-        options.memory_bytes =
-            std::max<std::size_t>(options.memory_bytes, each->description().memory_bytes);
     }
     world_handlers handlers;
     handlers.reply = [this](const transport::message &incoming) { on_reply(incoming); };
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->handle_frame(packet);
     };
-    auto made = world::create(
-        make_client_launcher(std::move(connections),
-                             is_on_one_host ? host_scope::one_host : host_scope::several_hosts,
-                             chosen.timeout_s, on_output),
-        options, std::move(handlers), [this](world_rank peer, std::string why) {
-            if (remote_device *const lost = device_of(peer)) {
-                lost->session().suspect(std::move(why));
-                wake_thread();
-            }
-        });
+    auto made =
+        world::create(make_client_launcher(std::move(connections), facts_.position,
+                                           chosen.timeout_s, on_output, exchange),
+                      options, std::move(handlers), [this](world_rank peer, std::string why) {
+                          if (remote_device *const lost = device_of(peer)) {
+                              lost->session().suspect(std::move(why));
+                              wake_thread();
+                          }
+                      });
     DIOMP_TRY(made);
     world_ = made.take();
     // A forked child may map a separate world at the same addresses.
     transport::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)), memory.span_bytes(), MADV_DONTFORK);
+    // The rest is for stage buffers and for allocations that do not fit.
+    facts_.segment_bytes = std::min(agreed.value().least_bytes, memory.usable_bytes()) /
+                           device_memory::num_stage_buffers *
+                           (device_memory::num_stage_buffers - 1) / segment_unit * segment_unit;
     for (auto const &each : devices_) {
         each->set_up(*world_, observer_, chosen.defers_regions);
+    }
+    return {};
+}
+
+status client::connect_to_services(const options &chosen) {
+    for (service_address const &service : chosen.services) {
+        DIOMP_TRY(connect_to(service, chosen));
     }
     return {};
 }
@@ -149,12 +234,16 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
     std::unique_ptr<client> made(new client);
     made->observer_ = chosen.observer;
     if (chosen.split_threshold_bytes > 0) {
-        made->split_threshold_bytes_ = chosen.split_threshold_bytes;
+        made->facts_.split_threshold_bytes = chosen.split_threshold_bytes;
     }
-    for (service_address const &service : chosen.services) {
-        DIOMP_TRY(made->connect_to(service, chosen));
+    if (status connected = made->connect_to_services(chosen); !connected) {
+        if (chosen.job == nullptr) {
+            return connected.take_failure();
+        }
+        made->facts_.failure = connected.take_failure();
+        made->devices_.clear();
     }
-    if (made->devices_.empty()) {
+    if (made->devices_.empty() && chosen.job == nullptr) {
         return made;
     }
     made->wake_ = unique_fd(::eventfd(0, EFD_CLOEXEC));
@@ -162,10 +251,14 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
         return system_error("eventfd", errno);
     }
     DIOMP_TRY(made->build_world(chosen));
+    if (made->devices_.empty()) {
+        return made;
+    }
     // The largest inline transfer of a queue must fit into a message.
-    std::size_t const max_bytes = made->world_->conduit().max_message_bytes(world_rank(1)) -
-                                  batch_header_bytes - put_header_bytes - reply_header_bytes;
-    made->split_threshold_bytes_ = std::min(made->split_threshold_bytes_, max_bytes);
+    std::size_t const max_bytes =
+        made->world_->conduit().max_message_bytes(made->devices_.front()->rank()) -
+        batch_header_bytes - put_header_bytes - reply_header_bytes;
+    made->facts_.split_threshold_bytes = std::min(made->facts_.split_threshold_bytes, max_bytes);
     made->thread_ =
         start_service_thread("diomp-remote", [self = made.get()] { self->receive_frames(); });
     return made;
@@ -188,7 +281,7 @@ bool client::release(remote_device &on, std::uint64_t address) {
     }
     if (on.description().has_memory_in_slot() && on.slot().has_excess_pages()) {
         queue &last = acquire_queue(on);
-        if (status const returned = last.release_idle_pages(); !returned) {
+        if (status const returned = last.release_pages(); !returned) {
             log(log_level::debug, "{}", returned.failure().message());
         }
         release_queue(last);
@@ -239,8 +332,8 @@ client::~client() {
 }
 
 remote_device *client::device_of(world_rank rank) {
-    std::size_t const index = rank.index() - 1;
-    return index < devices_.size() ? devices_[index].get() : nullptr;
+    auto const found = std::ranges::find(devices_, rank, &remote_device::rank);
+    return found == devices_.end() ? nullptr : found->get();
 }
 
 queue &client::acquire_queue(remote_device &on) {

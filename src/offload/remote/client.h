@@ -13,9 +13,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
+
+namespace diomp::launch {
+class launcher;
+}
 
 namespace diomp::offload::remote {
 
@@ -47,9 +52,14 @@ public:
         std::size_t split_threshold_bytes = 0;      ///< 0: chosen by the client
         bool defers_regions = true;                 ///< deferred_work.h
         client_observer *observer = nullptr;        ///< outlives the client
+        /// The job whose ranks form one world with the devices of all of them, each in connect();
+        /// null: a world of this process and its devices. Used in connect() only.
+        launch::launcher *job = nullptr;
     };
 
-    /// Connects to all services and builds the world with their sessions. Blocks.
+    /// Connects to all services and builds the world with their sessions. Blocks. With a job it is
+    /// collective: a rank whose services cannot be reached joins without devices, and failure()
+    /// says why.
     static result<std::unique_ptr<client>> connect(const options &chosen);
     /// Ends the sessions after their output has been received.
     ~client();
@@ -62,10 +72,16 @@ public:
 
     [[nodiscard]] std::size_t num_devices() const { return devices_.size(); }
     [[nodiscard]] remote_device &device(std::size_t index) { return *devices_[index]; }
+    /// Why there are no devices; nullopt: none has failed.
+    [[nodiscard]] const std::optional<error> &failure() const { return facts_.failure; }
     /// nullptr: the rank is not a device of this client.
     [[nodiscard]] remote_device *device_of(world_rank rank);
+    /// Size of the segments of devices, equal in the world; 0: a device has no memory in its slot.
+    [[nodiscard]] std::size_t segment_bytes() const { return facts_.segment_bytes; }
+    /// Whether the devices of all ranks of the job are in one world with those of this client.
+    [[nodiscard]] bool is_of_job() const { return facts_.position.num_clients > 1; }
     [[nodiscard]] world &ranks() { return *world_; }
-    [[nodiscard]] std::size_t split_threshold_bytes() const { return split_threshold_bytes_; }
+    [[nodiscard]] std::size_t split_threshold_bytes() const { return facts_.split_threshold_bytes; }
     /// nullptr: there is no observer.
     [[nodiscard]] client_observer *observer() const { return observer_; }
 
@@ -84,6 +100,10 @@ public:
 private:
     client() = default;
     status connect_to(const service_address &service, const options &chosen);
+    status connect_to_services(const options &chosen);
+    /// What the clients of a world must agree on.
+    struct agreed_choices;
+    result<agreed_choices> agree(const options &chosen, const client_exchange &exchange);
     status build_world(const options &chosen);
     void on_reply(const transport::message &incoming);
     void receive_frames(); ///< body of the thread
@@ -93,9 +113,16 @@ private:
     /// Transfers up to this size travel inside the messages of their queue.
     static constexpr std::size_t default_split_bytes = 4096;
 
+    /// Fixed once connect() has returned.
+    struct connected_facts {
+        std::optional<error> failure;
+        world_position position;
+        std::size_t segment_bytes = 0;
+        std::size_t split_threshold_bytes = default_split_bytes;
+    };
+    connected_facts facts_;
     std::vector<std::unique_ptr<remote_device>> devices_;
     std::unique_ptr<world> world_;
-    std::size_t split_threshold_bytes_ = default_split_bytes;
     client_observer *observer_ = nullptr;
     std::mutex queues_mutex_;                    ///< leaf lock
     std::vector<std::unique_ptr<queue>> queues_; ///< [queue number]

@@ -35,7 +35,10 @@ public:
     /// Maximum number of unacknowledged batches.
     static constexpr std::size_t max_pending = 64;
 
-    void set_enabled(bool wanted) { is_enabled_ = wanted; }
+    void set_enabled(bool wanted) {
+        std::lock_guard const guard(mutex_);
+        is_enabled_ = wanted;
+    }
     /// Declares that these kernels change nothing but memory (effects.h).
     void add_memory_only(std::span<const std::uint64_t> kernels);
     /// Records how long a kernel took.
@@ -61,9 +64,9 @@ public:
     [[nodiscard]] bool is_empty() const;
 
 private:
-    bool is_enabled_ = false; ///< fixed before the first use
     std::atomic<std::uint64_t> generation_{0};
     mutable std::mutex mutex_; ///< leaf lock; protects the rest
+    bool is_enabled_ = false;
     struct entry {
         event batch;
         std::uint64_t generation; ///< value of generation_ after this batch was added

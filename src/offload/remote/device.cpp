@@ -4,9 +4,11 @@
 #include "base/sizes.h"
 #include "offload/remote/effects.h"
 #include "offload/remote/session_control.h"
+#include "transport/arena.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -41,10 +43,9 @@ std::string describe_host_address(std::uint64_t address) {
 } // namespace
 
 remote_device::remote_device(control_connection connection, device_description description,
-                             const std::string &service, world_rank rank)
-    : description_(std::move(description)), rank_(rank),
-      label_(
-          fmt::format("remote device {} ({} on {})", rank.value() - 1, description_.kind, service)),
+                             const std::string &service, std::size_t index)
+    : description_(std::move(description)), index_(index),
+      label_(fmt::format("remote device {} ({} on {})", index, description_.kind, service)),
       session_(std::make_unique<session_control>(std::move(connection), label_)),
       output_(std::make_unique<session_output>()) {}
 
@@ -54,7 +55,9 @@ bool remote_device::has_failed() const { return session_->has_failed(); }
 
 void remote_device::set_up(world &ranks, client_observer *observer, bool defers_regions) {
     observer_ = observer;
-    slot_.set_up(ranks.memory_of(rank_), description_.memory_bytes, label_);
+    slot_.set_up(ranks.memory_of(rank_),
+                 std::min<std::uint64_t>(description_.memory_bytes, ranks.arena().usable_bytes()),
+                 label_);
     memory_.set_network_reachable(ranks.device_memory(rank_).has_value());
     deferred_.set_enabled(defers_regions && description_.has_memory_in_slot());
 }

@@ -26,15 +26,17 @@ class world;
 class remote_device {
 public:
     remote_device(control_connection connection, device_description description,
-                  const std::string &service, world_rank rank);
+                  const std::string &service, std::size_t index);
     ~remote_device();
+    /// The device's rank in the world. Call before the functions below.
+    void set_rank(world_rank rank) { rank_ = rank; }
     /// Call once the world is complete and before the client's thread starts.
     void set_up(world &ranks, client_observer *observer, bool defers_regions);
 
     [[nodiscard]] const device_description &description() const { return description_; }
     [[nodiscard]] world_rank rank() const { return rank_; }
     /// Index in the list of the client's devices.
-    [[nodiscard]] std::size_t index() const { return rank_.index() - 1; }
+    [[nodiscard]] std::size_t index() const { return index_; }
     /// Name in messages: "remote device 2 (cpu on hosta:7653)".
     [[nodiscard]] const std::string &label() const { return label_; }
 
@@ -72,7 +74,8 @@ private:
     result<std::uint64_t> call_allocator(frame what, std::uint64_t value);
 
     device_description description_;
-    world_rank rank_;
+    std::size_t index_;
+    world_rank rank_{0};
     std::string label_;
     client_observer *observer_ = nullptr; ///< the client's
     std::unique_ptr<session_control> const session_;

@@ -4,7 +4,7 @@
 //
 // The session keeps the pages of freed memory for the next allocations until they exceed both the
 // memory in use and `max_idle_bytes`. They are then returned to the device's host
-// (queue::release_idle_pages).
+// (queue::release_pages).
 #pragma once
 
 #include "base/function_ref.h"

@@ -62,6 +62,8 @@ std::string encode(const join_frame &join) {
     packet_writer packet(frame::join);
     packet.number(join.rank);
     packet.number(join.size);
+    packet.number(join.num_clients);
+    packet.number(join.client);
     packet.text(join.conduit);
     packet.number(static_cast<std::uint8_t>(join.is_on_one_host ? 1 : 0));
     packet.number(static_cast<std::uint8_t>(join.encrypts_data ? 1 : 0));
@@ -72,11 +74,13 @@ result<join_frame> decode_join(packet_reader &packet) {
     join_frame join;
     join.rank = packet.number<std::uint32_t>();
     join.size = packet.number<std::uint32_t>();
+    join.num_clients = packet.number<std::uint32_t>();
+    join.client = packet.number<std::uint32_t>();
     join.conduit = packet.text();
     join.is_on_one_host = packet.number<std::uint8_t>() != 0;
     join.encrypts_data = packet.number<std::uint8_t>() != 0;
-    if (!packet.ok() || !packet.at_end() || join.rank == 0 || join.rank >= join.size ||
-        join.size > max_ranks) {
+    if (!packet.ok() || !packet.at_end() || join.client >= join.num_clients ||
+        join.rank < join.num_clients || join.rank >= join.size || join.size > max_ranks) {
         return malformed("rank in the world of a client");
     }
     return join;

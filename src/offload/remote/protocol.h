@@ -2,8 +2,9 @@
 // The protocol between a client and a device service (diomp-deviced).
 //
 // Glossary. Client: the process that runs `main` and uses the devices. Session: the process that a
-// service starts for one device of one client. World: the client (rank 0) and its sessions, the
-// ranks of a separate address space. Control connection: one TCP connection per session, for
+// service starts for one device of one client. World: the client (rank 0) and its sessions, or in a
+// job the clients (the ranks of the job) and the sessions of all of them: the ranks of a separate
+// address space. Control connection: one TCP connection per session, for
 // everything off the critical path: handshake, addresses of the world, device images, output,
 // shutdown. Batch: operations of one queue that travel in one active message of the world. The
 // critical path of a target region consists of batches, puts and gets only.
@@ -28,10 +29,10 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 9;
+inline constexpr std::uint32_t protocol_version = 10;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
-inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a client's world
+inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
 
 enum class frame : std::uint8_t {
     refused = 1,   ///< to the client: reason (text); then the connection is closed
@@ -74,10 +75,12 @@ struct device_description {
     [[nodiscard]] bool has_memory_in_slot() const { return kind == "cpu"; }
 };
 
-/// Rank of a session in the client's world, and properties of that world.
+/// Rank of a session in the world, and properties of that world.
 struct join_frame {
     std::uint32_t rank = 0;
     std::uint32_t size = 0;
+    std::uint32_t num_clients = 1; ///< the ranks below
+    std::uint32_t client = 0;      ///< rank of the session's client
     std::string conduit;
     bool is_on_one_host = false; ///< the whole world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
@@ -149,6 +152,7 @@ enum class operation : std::uint8_t {
     // For network-accessible device memory that is not the slot: zero_copy_transfer.
     fetch = 8,   ///< from the client's memory
     deliver = 9, ///< to the client's memory
+    pull = 10,   ///< like copy, to this device: source rank, destination, source, size
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));

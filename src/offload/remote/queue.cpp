@@ -309,17 +309,24 @@ status queue::order_after_all_deferred() {
     return order_after_deferred(lock, true);
 }
 
-status queue::release_idle_pages() {
+status queue::release_pages(const std::optional<device_memory::range> &freed) {
     std::unique_lock lock(mutex_);
+    auto const append = [&](std::span<const device_memory::range> ranges) {
+        operations_.release_pages(ranges);
+        device_.deferred().add({this, operations_.batch()});
+    };
     for (bool is_appended = false; !is_appended;) {
         DIOMP_TRY(order_after_deferred(lock, true));
         DIOMP_TRY(reserve_space(batch_builder::max_release_bytes, lock));
+        if (freed) {
+            append({&*freed, 1});
+            break;
+        }
         device_.slot().release_idle([&](std::span<const device_memory::range> ranges) {
             if (device_.deferred().generation() != ordered_generation_) {
                 return false; // work deferred in the meantime may still use them
             }
-            operations_.release_pages(ranges);
-            device_.deferred().add({this, operations_.batch()});
+            append(ranges);
             return is_appended = true;
         });
     }

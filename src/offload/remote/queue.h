@@ -42,6 +42,10 @@ public:
     status get(void *destination, std::uint64_t address, std::size_t nbytes);
     /// Copies to another device's memory, or within this device's memory.
     status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    /// Copies between this device's slot and that of any device of the world, whose owner has
+    /// checked the other range: operation::copy, from this device, or operation::pull, to it.
+    status copy_in_job(operation op, world_rank other, std::uint64_t destination,
+                       std::uint64_t source, std::size_t nbytes);
     status launch(const launch_arguments &arguments);
     /// Orders later operations of this queue after the event.
     status wait_for(const event &earlier);
@@ -55,9 +59,9 @@ public:
     status synchronize(std::uint64_t up_to = all_batches);
     /// Makes progress without blocking; whether all operations are complete or deferred.
     result<bool> test();
-    /// Returns idle pages of the slot to the device's host: a deferred operation that is ordered
-    /// after all other deferred work.
-    status release_idle_pages();
+    /// Returns pages of the slot to the device's host: of a range that has just been freed, or all
+    /// idle ones. A deferred operation that is ordered after all other deferred work.
+    status release_pages(const std::optional<device_memory::range> &freed = {});
     /// Orders later operations after all deferred work of the device.
     status order_after_all_deferred();
 
@@ -97,10 +101,6 @@ private:
     /// transfers reach the slot only. Synchronizes the queue if the slot has no space otherwise.
     template <typename Transfer>
     status stage_chunks(std::size_t nbytes, std::unique_lock<std::mutex> &lock, Transfer transfer);
-    /// Called without mutex_: copies to memory of another device outside its slot, through a stage
-    /// buffer in that slot.
-    status copy_staged(remote_device &target, std::uint64_t destination, std::uint64_t source,
-                       std::size_t nbytes);
     /// Sends the pending operations; `last` requests a reply.
     void transmit(bool last);
     void send(const std::string &message);

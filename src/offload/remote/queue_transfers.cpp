@@ -65,7 +65,7 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
                 operations_.include(content::transfers);
                 DIOMP_TRY(transfers_.put(stage, from + offset, chunk));
                 DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
-                operations_.copy(device_.rank(), address + offset, stage, chunk);
+                operations_.copy(operation::copy, device_.rank(), address + offset, stage, chunk);
                 return {};
             });
     }
@@ -107,7 +107,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
             nbytes, lock,
             [&](std::uint64_t stage, std::size_t offset, std::size_t chunk) -> status {
                 DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
-                operations_.copy(device_.rank(), stage, address + offset, chunk);
+                operations_.copy(operation::copy, device_.rank(), stage, address + offset, chunk);
                 operations_.include(content::transfers); // events include it
                 transfers_.add_get(to + offset, stage, chunk, operations_.batch());
                 return {};
@@ -117,6 +117,36 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
     transfers_.add_get(destination, address, nbytes, operations_.batch());
     return {};
 }
+
+namespace {
+
+/// Copies to memory of another device outside its slot, through a stage buffer in that slot.
+status copy_staged(client &owner, queue &from, remote_device &target, std::uint64_t destination,
+                   std::uint64_t source, std::size_t nbytes) {
+    std::size_t const max_chunk = std::min<std::size_t>(nbytes, target.slot().max_stage_bytes());
+    auto stage = target.slot().allocate(max_chunk);
+    DIOMP_TRY(stage);
+    queue &target_queue = owner.acquire_queue(target);
+    status done;
+    for (std::size_t offset = 0; offset < nbytes && done; offset += max_chunk) {
+        std::size_t const chunk = std::min(max_chunk, nbytes - offset);
+        done = from.copy(target.rank(), stage.value(), source + offset, chunk);
+        if (done) {
+            done = from.synchronize();
+        }
+        if (done) {
+            done = target_queue.copy(target.rank(), destination + offset, stage.value(), chunk);
+        }
+        if (status last = target_queue.synchronize(); done && !last) {
+            done = std::move(last);
+        }
+    }
+    owner.release_queue(target_queue);
+    target.slot().release(stage.value());
+    return done;
+}
+
+} // namespace
 
 status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
                    std::size_t nbytes) {
@@ -134,7 +164,7 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
         (target->memory().is_zero_copy(destination, nbytes) &&
          (device_.slot().has(source) || device_.memory().is_zero_copy(source, nbytes)));
     if (target != &device_ && !is_reached) {
-        return copy_staged(*target, destination, source, nbytes);
+        return copy_staged(owner_, *this, *target, destination, source, nbytes);
     }
     if (target != &device_) {
         DIOMP_TRY(owner_.wait_for_deferred(*target));
@@ -142,34 +172,20 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
     std::unique_lock lock(mutex_);
     DIOMP_TRY(order_after_deferred(lock));
     DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
-    operations_.copy(to, destination, source, nbytes);
+    operations_.copy(operation::copy, to, destination, source, nbytes);
     recorder_.started(direction::between_devices, carrier::session, nbytes);
     return {};
 }
 
-status queue::copy_staged(remote_device &target, std::uint64_t destination, std::uint64_t source,
-                          std::size_t nbytes) {
-    std::size_t const max_chunk = std::min<std::size_t>(nbytes, target.slot().max_stage_bytes());
-    auto stage = target.slot().allocate(max_chunk);
-    DIOMP_TRY(stage);
-    queue &target_queue = owner_.acquire_queue(target);
-    status done;
-    for (std::size_t offset = 0; offset < nbytes && done; offset += max_chunk) {
-        std::size_t const chunk = std::min(max_chunk, nbytes - offset);
-        done = copy(target.rank(), stage.value(), source + offset, chunk);
-        if (done) {
-            done = synchronize();
-        }
-        if (done) {
-            done = target_queue.copy(target.rank(), destination + offset, stage.value(), chunk);
-        }
-        if (status last = target_queue.synchronize(); done && !last) {
-            done = std::move(last);
-        }
-    }
-    owner_.release_queue(target_queue);
-    target.slot().release(stage.value());
-    return done;
+status queue::copy_in_job(operation op, world_rank other, std::uint64_t destination,
+                          std::uint64_t source, std::size_t nbytes) {
+    DIOMP_TRY(device_.check(op == operation::copy ? source : destination, nbytes));
+    std::unique_lock lock(mutex_);
+    DIOMP_TRY(order_after_deferred(lock));
+    DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
+    operations_.copy(op, other, destination, source, nbytes);
+    recorder_.started(direction::between_devices, carrier::session, nbytes);
+    return {};
 }
 
 } // namespace diomp::offload::remote

@@ -4,6 +4,7 @@
 #include "base/panic.h"
 #include "launch/host.h"
 #include "launch/launch.h"
+#include "launch/long_value.h"
 #include "offload/remote/control.h"
 #include "offload/remote/protocol.h"
 #include "transport/arena.h"
@@ -18,18 +19,20 @@
 namespace diomp::offload::remote {
 namespace {
 
-/// Exchanges the key-value pairs of all ranks: rank 0 gathers and distributes them.
+/// Exchanges the key-value pairs of all ranks: clients gather those of their sessions, exchange
+/// them with other clients, and distribute all.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_connection *> peers, int rank, int size, host_scope scope,
-                     double timeout_s, output_handler on_output = {})
-        : peers_(std::move(peers)), timeout_s_(timeout_s), on_output_(std::move(on_output)) {
-        info_.rank = world_rank(rank);
-        info_.size = size;
+    control_launcher(std::vector<control_connection *> peers, const world_position &position,
+                     double timeout_s, output_handler on_output = {}, client_exchange exchange = {})
+        : peers_(std::move(peers)), is_client_(position.rank.value() < position.num_clients),
+          timeout_s_(timeout_s), on_output_(std::move(on_output)), exchange_(std::move(exchange)) {
+        info_.rank = position.rank;
+        info_.size = position.size;
         info_.host = launch::host_name();
         info_.job_id = launch::make_job_id(info_.host);
         info_.local_ranks = {info_.rank};
-        info_.is_split = scope == host_scope::one_host;
+        info_.is_split = position.scope == host_scope::one_host;
     }
 
     [[nodiscard]] const launch::job_info &info() const override { return info_; }
@@ -50,14 +53,16 @@ public:
     }
 
     status fence() override {
-        bool const is_hub = info_.rank == world_rank(0);
-        if (!is_hub) {
+        if (!is_client_) {
             DIOMP_TRY(send_unpublished());
         }
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             DIOMP_TRY(receive_from(i));
         }
-        if (is_hub) {
+        if (exchange_) {
+            DIOMP_TRY(exchange_unpublished());
+        }
+        if (is_client_) {
             DIOMP_TRY(send_unpublished());
         }
         std::lock_guard const guard(mutex_);
@@ -75,13 +80,42 @@ public:
 private:
     using key = std::pair<int, std::string>; ///< owner, name
 
+    static void append(packet_writer &to, const key &name, const std::string &value) {
+        to.number(static_cast<std::uint32_t>(name.first));
+        to.text(name.second);
+        to.text(value);
+    }
+    void add_entry(packet_reader &from) {
+        auto const owner = static_cast<int>(from.number<std::uint32_t>());
+        std::string const name(from.text());
+        unpublished_.insert_or_assign({owner, name}, std::string(from.text()));
+    }
+
+    status exchange_unpublished() {
+        packet_writer own(frame::entry);
+        for (auto const &[name, value] : unpublished_) {
+            append(own, name, value);
+        }
+        auto others = exchange_(own.take());
+        DIOMP_TRY(others);
+        for (std::string const &each : others.value()) {
+            packet_reader packet(each);
+            static_cast<void>(packet.type<frame>());
+            while (packet.ok() && !packet.at_end()) {
+                add_entry(packet);
+            }
+            if (!packet.ok()) {
+                return error(OMPX_ERR_ARG, "malformed start-up values of another rank");
+            }
+        }
+        return {};
+    }
+
     status send_unpublished() {
         for (control_connection *peer : peers_) {
-            for (auto const &[key, value] : unpublished_) {
+            for (auto const &[name, value] : unpublished_) {
                 packet_writer packet(frame::entry);
-                packet.number(static_cast<std::uint32_t>(key.first));
-                packet.text(key.second);
-                packet.text(value);
+                append(packet, name, value);
                 DIOMP_TRY(peer->send(packet.take()));
             }
             DIOMP_TRY(peer->send(packet_writer(frame::fence).take()));
@@ -100,16 +134,12 @@ private:
                 continue;
             }
             switch (type) {
-            case frame::entry: {
-                auto const owner = static_cast<int>(packet.number<std::uint32_t>());
-                std::string const name(packet.text());
-                std::string const value(packet.text());
+            case frame::entry:
+                add_entry(packet);
                 if (!packet.ok() || !packet.at_end()) {
                     return error(OMPX_ERR_ARG, "malformed start-up value");
                 }
-                unpublished_.insert_or_assign({owner, name}, value);
                 break;
-            }
             case frame::fence:
                 return {};
             case frame::ended:
@@ -122,8 +152,10 @@ private:
 
     launch::job_info info_;
     std::vector<control_connection *> peers_;
+    bool is_client_;
     double timeout_s_;
     output_handler on_output_;
+    client_exchange exchange_;
     std::map<key, std::string> unpublished_;
     std::mutex mutex_; ///< protects values_
     std::map<key, std::string> values_;
@@ -139,18 +171,35 @@ std::uint64_t arena_base() {
 
 } // namespace
 
-std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
-                                                       host_scope scope, double timeout_s,
-                                                       output_handler on_output) {
-    int const size = static_cast<int>(sessions.size()) + 1;
-    return std::make_unique<control_launcher>(std::move(sessions), 0, size, scope, timeout_s,
-                                              std::move(on_output));
+client_exchange make_client_exchange(launch::launcher &job) {
+    return [&job, round = 0](std::string own) mutable -> result<std::vector<std::string>> {
+        std::string const key = fmt::format("remote.{}", round++);
+        DIOMP_TRY(launch::publish_long_value(job, key, own));
+        DIOMP_TRY(job.fence());
+        std::vector<std::string> others;
+        for (int each = 0; each < job.info().size; ++each) {
+            if (world_rank(each) != job.info().rank) {
+                auto value = launch::fetch_long_value(job, key, world_rank(each));
+                DIOMP_TRY(value);
+                others.push_back(value.take());
+            }
+        }
+        return others;
+    };
 }
 
-std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client, int rank,
-                                                        int size, host_scope scope,
+std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
+                                                       const world_position &position,
+                                                       double timeout_s, output_handler on_output,
+                                                       client_exchange exchange) {
+    return std::make_unique<control_launcher>(std::move(sessions), position, timeout_s,
+                                              std::move(on_output), std::move(exchange));
+}
+
+std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client,
+                                                        const world_position &position,
                                                         double timeout_s) {
-    return std::make_unique<control_launcher>(std::vector{&client}, rank, size, scope, timeout_s);
+    return std::make_unique<control_launcher>(std::vector{&client}, position, timeout_s);
 }
 
 result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,
@@ -158,6 +207,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
                                              const transport::failure_handler &on_failure) {
     std::unique_ptr<world> made(new world);
     made->launcher_ = std::move(launcher);
+    made->num_clients_ = options.num_clients;
     transport::arena_options arena_options;
     arena_options.base = arena_base();
     arena_options.usable_bytes = options.memory_bytes;
@@ -206,7 +256,7 @@ void world::add_handlers(world_handlers handlers) {
 
 status world::publish_device_memory(const world_options &options) {
     std::string value;
-    if (rank() == world_rank(0)) {
+    if (!is_session(rank())) {
         value = options.network_device_memory == off ? off : "";
     } else if (options.device_memory && conduit_->transfers_any_device_memory() &&
                conduit_->supports_memory_kind(*options.device_memory)) {
@@ -219,7 +269,7 @@ status world::collect_device_memory() {
     device_memory_.resize(static_cast<std::size_t>(size()));
     auto client_choice = launcher_->get(world_rank(0), device_memory_key);
     DIOMP_TRY(client_choice);
-    for (int each = 1; each < size() && client_choice.value() != off; ++each) {
+    for (int each = num_clients_; each < size() && client_choice.value() != off; ++each) {
         auto value = launcher_->get(world_rank(each), device_memory_key);
         DIOMP_TRY(value);
         for (auto const kind : {transport::memory_kind::host, transport::memory_kind::cuda,
@@ -241,6 +291,15 @@ world::~world() {
 world_rank world::rank() const { return launcher_->info().rank; }
 
 int world::size() const { return launcher_->info().size; }
+
+std::optional<world_rank> world::session_with(std::uint64_t address) const {
+    std::uint64_t const from_base = address - arena_->base();
+    if (from_base >= arena_->span_bytes()) {
+        return std::nullopt;
+    }
+    world_rank const owner(static_cast<int>(from_base / arena_->slot_bytes()));
+    return is_session(owner) ? std::optional(owner) : std::nullopt;
+}
 
 std::uint64_t world::memory_of(world_rank owner) const {
     return reinterpret_cast<std::uint64_t>(arena_->slot(owner));

@@ -2,6 +2,11 @@
 // The world of a client and its sessions: an address space like that of a job of ranks, with the
 // client as rank 0, followed by one session per device. The control connections are its launcher.
 //
+// If the client is a rank of a job whose ranks have remote devices, all ranks of the job are
+// clients of one world: rank i of the job is rank i, followed by the sessions of rank 0, of rank 1
+// and so on. Each client relays the start-up of its own sessions to the other clients by the job's
+// launcher.
+//
 // Each rank is treated as a separate node, so all data goes through the network conduit. A device's
 // memory is its rank's slot in the arena: a device address is valid in the whole world, and memory
 // of the client has no such address.
@@ -38,17 +43,34 @@ using output_handler = std::function<void(std::size_t session, std::string_view 
 /// Hosts of a world's ranks: with one_host, no port is open to other hosts.
 enum class host_scope : bool { one_host, several_hosts };
 
-/// Launcher of rank 0. `sessions`: the connections, in the order of their ranks from 1 on.
+/// Place of a process in its world.
+struct world_position {
+    world_rank rank{0};
+    int size = 1;
+    int num_clients = 1; ///< the ranks below
+    host_scope scope = host_scope::several_hosts;
+};
+
+/// Gives `own` to all clients of the job; returns those of the others. Collective over the clients.
+/// Blocks.
+using client_exchange = std::function<result<std::vector<std::string>>(std::string own)>;
+/// An exchange by the job's launcher, for one thread at a time; the launcher outlives it.
+client_exchange make_client_exchange(launch::launcher &job);
+
+/// Launcher of a client. `sessions`: the connections, in the order of their ranks. `exchange`:
+/// empty if there is one client.
 std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
-                                                       host_scope scope, double timeout_s,
-                                                       output_handler on_output = {});
+                                                       const world_position &position,
+                                                       double timeout_s,
+                                                       output_handler on_output = {},
+                                                       client_exchange exchange = {});
 /// Launcher of a session.
-std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client, int rank,
-                                                        int size, host_scope scope,
-                                                        double timeout_s);
+std::unique_ptr<launch::launcher>
+make_session_launcher(control_connection &client, const world_position &position, double timeout_s);
 
 struct world_options {
     std::string conduit = "tcp";
+    int num_clients = 1;
     std::size_t memory_bytes = 0; ///< of the largest device; the value of rank 0 is used
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
@@ -90,6 +112,13 @@ public:
     [[nodiscard]] const transport::arena &arena() const { return *arena_; }
     [[nodiscard]] world_rank rank() const;
     [[nodiscard]] int size() const;
+    [[nodiscard]] bool is_session(world_rank rank) const {
+        return rank.value() >= num_clients_ && rank.value() < size();
+    }
+    /// The session whose slot has this address; nullopt: none has.
+    [[nodiscard]] std::optional<world_rank> session_with(std::uint64_t address) const;
+    /// Number of a session, in messages.
+    [[nodiscard]] int session_number(world_rank rank) const { return rank.value() - num_clients_; }
     [[nodiscard]] std::uint64_t memory_of(world_rank owner) const;
 
     void send(world_rank to, transport::handler_id handler, std::string_view bytes) {
@@ -114,6 +143,7 @@ private:
     status collect_device_memory();
 
     std::unique_ptr<launch::launcher> launcher_;
+    int num_clients_ = 1;
     std::unique_ptr<transport::arena> arena_;
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;

@@ -52,6 +52,14 @@ bool batch_runner::run(queue_results &results, remote::operation what, packet_re
         try_to([&] { return transfers_.copy(to, destination, source, nbytes); });
         return true;
     }
+    case remote::operation::pull: {
+        world_rank const from(static_cast<int>(packet.number<std::uint32_t>()));
+        auto const destination = packet.number<std::uint64_t>();
+        auto const source = packet.number<std::uint64_t>();
+        auto const nbytes = packet.number<std::uint64_t>();
+        try_to([&] { return transfers_.pull(from, destination, source, nbytes); });
+        return true;
+    }
     case remote::operation::launch: {
         auto const arguments = remote::decode_launch(packet);
         try_to([&] { return kernels_.launch(arguments, thread, results.longest); });
@@ -95,7 +103,7 @@ void batch_runner::reply(remote::world &ranks, std::uint64_t queue, std::uint64_
     reply.output_bytes[1] = printed[1];
     reply.kernel = std::exchange(results.longest.kernel, 0);
     reply.kernel_us = static_cast<std::uint64_t>(results.longest.time.count());
-    std::size_t const max_bytes = ranks.conduit().max_message_bytes(world_rank(0));
+    std::size_t const max_bytes = ranks.conduit().max_message_bytes(client_);
     std::string_view const rest = reply.failed ? results.failure : results.gets;
     if (!reply.failed && rest.size() + remote::reply_header_bytes > max_bytes) {
         results.failure = "a batch requests more bytes than a reply can have";
@@ -104,7 +112,7 @@ void batch_runner::reply(remote::world &ranks, std::uint64_t queue, std::uint64_
     } else {
         reply.rest = rest.substr(0, max_bytes - remote::reply_header_bytes);
     }
-    ranks.send(world_rank(0), remote::world::reply_handler, encode(reply));
+    ranks.send(client_, remote::world::reply_handler, encode(reply));
     results.failure.clear();
     results.gets.clear();
 }

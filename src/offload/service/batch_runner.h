@@ -25,9 +25,11 @@ struct queue_results {
 /// Any thread.
 class batch_runner {
 public:
+    /// `client`: the rank that receives the replies.
     batch_runner(target &device, output &printed, kernel_runner &kernels,
-                 session_transfers &transfers)
-        : device_(device), printed_(printed), kernels_(kernels), transfers_(transfers) {}
+                 session_transfers &transfers, world_rank client)
+        : device_(device), printed_(printed), kernels_(kernels), transfers_(transfers),
+          client_(client) {}
 
     /// Runs an operation that is neither finish nor wait, and whose parameters `packet` has next.
     /// False: the rest of the packet cannot be parsed.
@@ -46,6 +48,7 @@ private:
     output &printed_;
     kernel_runner &kernels_;
     session_transfers &transfers_;
+    world_rank const client_;
 };
 
 } // namespace diomp::offload::service

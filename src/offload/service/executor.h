@@ -30,7 +30,7 @@ public:
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
 
-    /// Active-message handler: adds a batch to its queue.
+    /// Active-message handler for batches of the client: adds one to its queue.
     void take(const transport::message &incoming);
     /// Body of the first thread; returns after stop(). `ranks` must outlive the call.
     void run(remote::world &ranks);

@@ -29,7 +29,9 @@ public:
     /// arrival.
     static constexpr std::size_t max_concurrent = 8;
 
-    peer_fetches(const target &device, moved_bytes &moved) : device_(device), moved_(moved) {}
+    /// `num_clients`: ranks of the world that are no sessions.
+    peer_fetches(const target &device, moved_bytes &moved, int num_clients)
+        : device_(device), moved_(moved), num_clients_(num_clients) {}
     ~peer_fetches();
     peer_fetches(const peer_fetches &) = delete;
     peer_fetches &operator=(const peer_fetches &) = delete;
@@ -64,6 +66,7 @@ private:
 
     const target &device_;
     moved_bytes &moved_;
+    int const num_clients_;
     std::mutex mutex_; ///< leaf lock; protects the rest
     remote::world *ranks_ = nullptr;
     std::condition_variable wake_;

@@ -71,30 +71,39 @@ status session::join() {
     }
     kernels_ =
         std::make_unique<kernel_runner>(*target_, *options_.activities, options_.min_kernel_time_s);
-    transfers_ = std::make_unique<session_transfers>(*target_);
-    runner_ = std::make_unique<batch_runner>(*target_, *output_, *kernels_, *transfers_);
+    transfers_ =
+        std::make_unique<session_transfers>(*target_, static_cast<int>(location.num_clients));
+    world_rank const client(static_cast<int>(location.client));
+    runner_ = std::make_unique<batch_runner>(*target_, *output_, *kernels_, *transfers_, client);
     executor_ = std::make_unique<executor>(*runner_);
     remote::world_options options;
     options.conduit = location.conduit;
     options.encrypts_data = location.encrypts_data;
+    options.num_clients = static_cast<int>(location.num_clients);
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->abilities().own_memory;
     remote::world_handlers handlers;
-    handlers.batch = [this](const transport::message &incoming) { executor_->take(incoming); };
+    handlers.batch = [this, client](const transport::message &incoming) {
+        if (incoming.source == client) { // no other rank sends batches
+            executor_->take(incoming);
+        }
+    };
     handlers.copy = [this](const transport::message &incoming) {
         transfers_->fetches().on_request(incoming);
     };
     handlers.copy_reply = [this](const transport::message &incoming) {
         transfers_->copies().on_reply(incoming);
     };
+    remote::world_position const position{.rank = world_rank(static_cast<int>(location.rank)),
+                                          .size = static_cast<int>(location.size),
+                                          .num_clients = static_cast<int>(location.num_clients),
+                                          .scope = location.is_on_one_host
+                                                       ? remote::host_scope::one_host
+                                                       : remote::host_scope::several_hosts};
     auto made = remote::world::create(
-        remote::make_session_launcher(client_, static_cast<int>(location.rank),
-                                      static_cast<int>(location.size),
-                                      location.is_on_one_host ? remote::host_scope::one_host
-                                                              : remote::host_scope::several_hosts,
-                                      options_.timeout_s),
-        options, std::move(handlers), [this](world_rank lost, const std::string &why) {
+        remote::make_session_launcher(client_, position, options_.timeout_s), options,
+        std::move(handlers), [this](world_rank lost, const std::string &why) {
             // The client handles the loss of a device in all other respects. If the client is lost,
             // its connection closes.
             transfers_->on_peer_lost(lost, why);

@@ -32,10 +32,10 @@ status session_transfers::copy(world_rank to, std::uint64_t destination, std::ui
     if (to == ranks_->rank()) {
         return copy_here(destination, source, nbytes);
     }
-    if (to.value() <= 0 || to.value() >= ranks_->size()) {
+    if (!ranks_->is_session(to)) {
         return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
     }
-    if (slot{ranks_->memory_of(to), ranks_->arena().usable_bytes()}.has(destination, nbytes)) {
+    if (has(to, destination, nbytes)) {
         return copy_to_slot(to, destination, source, nbytes);
     }
     if (!ranks_->device_memory(to)) {
@@ -80,7 +80,29 @@ status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
                                                                   kinds, completion.count()));
     DIOMP_TRY(ranks_->conduit().rma()->flush(to, completion.count()));
     return completion.wait(ranks_->engine(), [&] {
-        return fmt::format("copying {} bytes to remote device {}", nbytes, to.value() - 1);
+        return fmt::format("copying {} bytes to remote device {}", nbytes,
+                           ranks_->session_number(to));
+    });
+}
+
+bool session_transfers::has(world_rank owner, std::uint64_t address, std::size_t nbytes) const {
+    return slot{ranks_->memory_of(owner), ranks_->arena().usable_bytes()}.has(address, nbytes);
+}
+
+status session_transfers::pull(world_rank from, std::uint64_t destination, std::uint64_t source,
+                               std::size_t nbytes) {
+    if (!ranks_->is_session(from) || from == ranks_->rank()) {
+        return error(OMPX_ERR_RANK, "a copy from a device that does not exist");
+    }
+    if (!has(from, source, nbytes) || !has(ranks_->rank(), destination, nbytes)) {
+        return error(OMPX_ERR_RANGE, "a copy between memory that is in no slot");
+    }
+    messaging::pooled_completion completion;
+    DIOMP_TRY(ranks_->conduit().rma()->get(from, source, to_pointer(destination), nbytes,
+                                           completion.count()));
+    return completion.wait(ranks_->engine(), [&] {
+        return fmt::format("copying {} bytes from remote device {}", nbytes,
+                           ranks_->session_number(from));
     });
 }
 

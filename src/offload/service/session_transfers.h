@@ -14,12 +14,16 @@ namespace diomp::offload::service {
 /// Any thread.
 class session_transfers {
 public:
-    explicit session_transfers(target &device) : device_(device), fetches_(device, moved_) {}
+    session_transfers(target &device, int num_clients)
+        : device_(device), fetches_(device, moved_, num_clients) {}
     /// Call once the world is complete, before the functions below.
     void start(remote::world &ranks);
 
     /// Copies from this device.
     status copy(world_rank to, std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    /// Copies from the slot of another device to this device's slot.
+    status pull(world_rank from, std::uint64_t destination, std::uint64_t source,
+                std::size_t nbytes);
     /// Starts a transfer of `queue` between memory of the client and the device; `op` is fetch or
     /// deliver.
     status begin_zero_copy(zero_copy_transfers &queue, remote::operation op,
@@ -36,6 +40,7 @@ public:
 
 private:
     status copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
+    [[nodiscard]] bool has(world_rank owner, std::uint64_t address, std::size_t nbytes) const;
     status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
                         std::size_t nbytes);
 

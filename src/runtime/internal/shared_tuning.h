@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The tuning file of collectives, which rank 0 reads for all ranks: all members of a group have to
-// choose alike.
+// What rank 0 chooses for all ranks: the tuning file of collectives, since all members of a group
+// have to choose alike, and whether the job has remote devices.
 #pragma once
 
 #include "base/result.h"
@@ -18,12 +18,19 @@ class launcher;
 
 namespace diomp::runtime {
 
-/// Rank 0 reads `file` (empty: no rules) and publishes its rules, or why it cannot. Call before a
-/// fence.
-status publish_tuning(launch::launcher &launcher, const std::string &file);
-/// The rules of rank 0 (null: it has none), or its error, which is the same on all ranks. Call
-/// after that fence.
-result<std::shared_ptr<const coll::algorithm_source>> fetch_tuning(launch::launcher &launcher,
-                                                                   const std::string &file);
+/// The settings of a rank; those of rank 0 apply.
+struct own_choices {
+    std::string tuning_file; ///< empty: no rules
+    bool has_remote_devices = false;
+};
+struct shared_choices {
+    std::shared_ptr<const coll::algorithm_source> algorithms; ///< null: no rules
+    bool have_remote_devices = false;
+};
+
+/// Rank 0 reads the tuning file and publishes its choices, or why it cannot. Call before a fence.
+status publish_choices(launch::launcher &launcher, const own_choices &own);
+/// The choices of rank 0, or its error, which is the same on all ranks. Call after that fence.
+result<shared_choices> fetch_choices(launch::launcher &launcher, const own_choices &own);
 
 } // namespace diomp::runtime

@@ -67,7 +67,7 @@ TEST(remote_batch, what_can_be_deferred) {
     EXPECT_TRUE(batch.includes(content::transfers) && batch.includes(content::session));
     EXPECT_TRUE(batch.can_defer());
     EXPECT_THAT(batch.kernels(), testing::ElementsAre(100U));
-    batch.copy(world_rank(1), 1, 2, 3);
+    batch.copy(remote::operation::copy, world_rank(1), 1, 2, 3);
     EXPECT_FALSE(batch.can_defer());
     batch.discard();
     std::array<char, 1> into{};

@@ -71,7 +71,10 @@ public:
         remote::world_handlers handlers;
         handlers.reply = [this](const diomp::transport::message &incoming) { note(incoming); };
         auto made = remote::world::create(
-            remote::make_client_launcher(std::move(all), remote::host_scope::one_host, limit_s),
+            remote::make_client_launcher(
+                std::move(all),
+                {.size = static_cast<int>(links.size()) + 1, .scope = remote::host_scope::one_host},
+                limit_s),
             options, std::move(handlers), [](world_rank, const std::string &) {});
         EXPECT_TRUE(made.ok()) << made.failure().message();
         ranks = made.take();

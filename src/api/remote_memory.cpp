@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory of remote devices in the address space of a job.
+#include "offload/remote_memory.h"
+
+#include "api/internal/remote_client.h"
+#include "api/internal/state.h"
+#include "offload/remote/client.h"
+#include "offload/remote/device_access.h"
+
+namespace {
+
+using diomp::status;
+using diomp::api::remote_client_guard;
+using diomp::rma::direction;
+namespace remote = diomp::offload::remote;
+
+status closed() {
+    return diomp::error(OMPX_ERR_STATE, "the program has ended its use of remote devices",
+                        "make the call before main returns");
+}
+
+/// The memory of the devices of the process's client.
+class job_memory final : public diomp::offload::remote_memory {
+public:
+    std::optional<range> claim_segment(int index) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? remote::claim_segment(*used.client(), index)
+                                        : std::nullopt;
+    }
+    void return_pages(int index, range of) override {
+        remote_client_guard const used;
+        if (used.client() != nullptr) {
+            remote::return_pages(*used.client(), index, of);
+        }
+    }
+    bool stop_deferring(int index) override {
+        remote_client_guard const used;
+        return used.client() == nullptr || remote::stop_deferring(*used.client(), index);
+    }
+    status move(direction dir, std::uint64_t device_address, std::byte *here,
+                std::span<const diomp::rma::run> runs) override {
+        remote_client_guard const used;
+        return used.client() != nullptr
+                   ? remote::move(*used.client(), dir, device_address, here, runs)
+                   : closed();
+    }
+    status move_between(direction dir, std::uint64_t there, int index, std::uint64_t here,
+                        std::span<const diomp::rma::run> runs) override {
+        remote_client_guard const used;
+        return used.client() != nullptr
+                   ? remote::move_between(*used.client(), dir, there, index, here, runs)
+                   : closed();
+    }
+    status wait_for_regions(int index) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? used.client()->wait_for_deferred(used.client()->device(
+                                              static_cast<std::size_t>(index)))
+                                        : closed();
+    }
+};
+
+} // namespace
+
+diomp::result<diomp::offload::remote_memory *>
+diomp::api::join_remote_devices(launch::launcher &job) {
+    DIOMP_TRY(connect_remote_client(job));
+    static auto &memory = *new job_memory;
+    return &memory;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/device_access.h"
+
+#include "base/log.h"
+#include "messaging/pooled_completion.h"
+#include "offload/remote/client.h"
+#include "offload/remote/queue.h"
+#include "offload/remote/session_control.h"
+#include "transport/conduit.h"
+
+#include <fmt/format.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+remote_device &device_at(client &of, int index) {
+    return of.device(static_cast<std::size_t>(index));
+}
+
+result<world_rank> session_with(client &by, std::uint64_t address) {
+    auto const owner = by.ranks().session_with(address);
+    return owner ? result<world_rank>(*owner)
+                 : error(OMPX_ERR_ADDRESS,
+                         fmt::format("{:#x} is in the memory of no remote device", address));
+}
+
+} // namespace
+
+std::optional<remote_memory::range> claim_segment(client &of, int index) {
+    std::size_t const nbytes = of.segment_bytes();
+    if (!of.is_of_job() || nbytes == 0 ||
+        !device_at(of, index).description().has_memory_in_slot()) {
+        return std::nullopt;
+    }
+    auto const address = device_at(of, index).allocate(nbytes);
+    if (!address) {
+        log(log_level::warn, "{} gets no segment, so other ranks cannot access its memory: {}",
+            device_at(of, index).label(), address.failure().message());
+        return std::nullopt;
+    }
+    return remote_memory::range{reinterpret_cast<std::byte *>(address.value()), nbytes};
+}
+
+void return_pages(client &of, int index, remote_memory::range pages) {
+    queue &last = of.acquire_queue(device_at(of, index));
+    status returned = last.release_pages(
+        device_memory::range{reinterpret_cast<std::uint64_t>(pages.base), pages.nbytes});
+    of.release_queue(last);
+    if (returned) {
+        returned = of.wait_for_deferred(device_at(of, index));
+    }
+    if (!returned) {
+        log(log_level::debug, "{}", returned.failure().message());
+    }
+}
+
+bool stop_deferring(client &of, int index) {
+    remote_device &device = device_at(of, index);
+    device.deferred().set_enabled(false);
+    return device.deferred().is_empty() || device.has_failed();
+}
+
+status move(client &by, rma::direction dir, std::uint64_t device_address, std::byte *here,
+            std::span<const rma::run> runs) {
+    auto owner = session_with(by, device_address);
+    DIOMP_TRY(owner);
+    transport::rma_transport &network = *by.ranks().conduit().rma();
+    messaging::pooled_completion completion;
+    std::size_t nbytes = 0;
+    for (rma::run const &each : runs) {
+        nbytes += each.nbytes;
+        DIOMP_TRY(dir == rma::direction::put
+                      ? network.put(owner.value(), device_address + each.remote, here + each.local,
+                                    each.nbytes, completion.count())
+                      : network.get(owner.value(), device_address + each.remote, here + each.local,
+                                    each.nbytes, completion.count()));
+    }
+    if (dir == rma::direction::put) {
+        DIOMP_TRY(network.flush(owner.value(), completion.count()));
+    }
+    return completion.wait(by.ranks().engine(), [&] {
+        return fmt::format("transferring {} bytes {} remote device {} of the job", nbytes,
+                           dir == rma::direction::put ? "to" : "from",
+                           by.ranks().session_number(owner.value()));
+    });
+}
+
+status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
+                    std::uint64_t here, std::span<const rma::run> runs) {
+    auto owner = session_with(by, there);
+    DIOMP_TRY(owner);
+    remote_device &own = device_at(by, index);
+    bool const is_put = dir == rma::direction::put || owner.value() == own.rank();
+    queue &carrier = by.acquire_queue(own);
+    status done;
+    for (rma::run const &each : runs) {
+        std::uint64_t source = here + each.local;
+        std::uint64_t destination = there + each.remote;
+        if (dir == rma::direction::get) {
+            std::swap(source, destination);
+        }
+        done = carrier.copy_in_job(is_put ? operation::copy : operation::pull, owner.value(),
+                                   destination, source, each.nbytes);
+        if (!done) {
+            break;
+        }
+    }
+    if (status waited = carrier.synchronize(); done && !waited) {
+        done = std::move(waited);
+    }
+    by.release_queue(carrier);
+    return done;
+}
+
+} // namespace diomp::offload::remote

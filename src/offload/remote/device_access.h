@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Access of a job's ranks to the memory of all remote devices of the job: between devices by the
+// session of the own one, otherwise by this process. The operations of offload/remote_memory.h.
+#pragma once
+
+#include "base/result.h"
+#include "offload/remote_memory.h"
+
+#include <cstdint>
+#include <span>
+
+namespace diomp::offload::remote {
+
+class client;
+
+std::optional<remote_memory::range> claim_segment(client &of, int index);
+void return_pages(client &of, int index, remote_memory::range pages);
+bool stop_deferring(client &of, int index);
+status move(client &by, rma::direction dir, std::uint64_t device_address, std::byte *here,
+            std::span<const rma::run> runs);
+status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
+                    std::uint64_t here, std::span<const rma::run> runs);
+
+} // namespace diomp::offload::remote

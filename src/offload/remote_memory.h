@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Memory of remote devices in the address space: what this module needs of their client
+// (remote/device_access.h). The clients of a job and the sessions of their devices form one world,
+// in which an address of a device's memory is valid on all ranks.
+#pragma once
+
+#include "base/result.h"
+#include "rma/box.h"
+#include "rma/path.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace diomp::offload {
+
+/// `index`: of an own device among the remote devices of this rank. Thread-safe.
+class remote_memory {
+public:
+    virtual ~remote_memory() = default;
+
+    struct range {
+        std::byte *base = nullptr; ///< not loadable here
+        std::size_t nbytes = 0;    ///< equal on all ranks
+    };
+    /// Reserves the memory for the segment of an own device, once. nullopt: other ranks cannot
+    /// access its memory.
+    virtual std::optional<range> claim_segment(int index) = 0;
+    /// Returns pages of freed memory to the device's host. Blocks: other ranks may use the memory
+    /// when it is allocated again.
+    virtual void return_pages(int index, range of) = 0;
+
+    /// From now on no region is complete for OpenMP before it is complete on the device. False:
+    /// such regions are still under way. Does not block; also called in handlers.
+    virtual bool stop_deferring(int index) = 0;
+
+    /// Transfers runs between memory of any device, which the caller has located, and memory of
+    /// this process. Blocks until they are complete.
+    virtual status move(rma::direction dir, std::uint64_t device_address, std::byte *here,
+                        std::span<const rma::run> runs) = 0;
+    /// Transfers runs between memory of any device and memory of an own device, without passing
+    /// through this process. Blocks until they are complete.
+    virtual status move_between(rma::direction dir, std::uint64_t there, int index,
+                                std::uint64_t here, std::span<const rma::run> runs) = 0;
+    /// Blocks until regions of an own device that OpenMP treats as complete are complete.
+    virtual status wait_for_regions(int index) = 0;
+
+protected:
+    remote_memory() = default;
+    remote_memory(const remote_memory &) = default;
+    remote_memory &operator=(const remote_memory &) = default;
+};
+
+} // namespace diomp::offload
