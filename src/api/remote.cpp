@@ -76,7 +76,7 @@ result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = n
         statistics_observer = diomp::api::remote_statistics::make(settings.value());
     }
     chosen.observer = statistics_observer.get();
-    chosen.job = job;
+    chosen.job.launcher = job;
     auto token = remote::read_token(
         {.text = std::getenv("DIOMP_TOKEN"), .file = std::getenv("DIOMP_TOKEN_FILE")});
     DIOMP_TRY(token);
@@ -87,6 +87,7 @@ result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = n
     chosen.split_threshold_bytes = settings.value().remote.split_threshold_bytes;
     chosen.defers_regions = settings.value().remote.posted_regions;
     if (settings.value().messaging.timeout_s > 0) {
+        chosen.job.timeout = fmt::format("{}", settings.value().messaging.timeout_s);
         chosen.dead_peer_timeout_s = settings.value().messaging.timeout_s;
     }
     return remote::client::connect(chosen);
@@ -216,14 +217,9 @@ std::vector<std::string> labels_of_devices() {
     return labels;
 }
 
-void close() {
-    if (is_inherited.load(std::memory_order_acquire)) {
-        parent_client = shared_client.release();
-        return;
-    }
-    status const flushed = shared_client ? shared_client->wait_for_deferred() : status();
+/// Ends the sessions and reports the statistics of the devices.
+void end_sessions() {
     std::vector<std::string> const labels = labels_of_devices();
-    closing_thread.store(::gettid());
     if (shared_client && num_inside.load() > 0) {
         shared_client->ranks().freeze(); // sessions end with this process's connections
     } else {
@@ -232,6 +228,19 @@ void close() {
     if (statistics_observer && !labels.empty()) {
         statistics_observer->finish(labels);
     }
+}
+
+void close() {
+    if (is_inherited.load(std::memory_order_acquire)) {
+        parent_client = shared_client.release();
+        return;
+    }
+    status const flushed = shared_client ? shared_client->wait_for_deferred() : status();
+    closing_thread.store(::gettid());
+    if (!shared_client || !shared_client->is_of_job() ||
+        diomp::api::g_runtime.load(std::memory_order_acquire) == nullptr) {
+        end_sessions();
+    } // otherwise leave_remote_devices() does, when no region of other ranks needs them
     if (!flushed) {
         // Deferred regions failed and the program can no longer get the error.
         std::fprintf(stderr, "diomp: error: %s\n", flushed.failure().message().c_str());
@@ -331,12 +340,27 @@ int launch_kernel(void *queue, const diomp_remote_launch *launch) {
     return attempt([&] { return as_queue(queue).launch(arguments); });
 }
 
+/// Reports the first error of a call in regions of the device, to the thread that has waited.
+void report_call_error(remote::remote_device &of) {
+    if (auto const failed = of.take_call_error()) {
+        diomp::api::fail(
+            failed->function.c_str(), failed->arguments + ", in a target region",
+            error(static_cast<ompx_status>(failed->code), failed->message, failed->remedy));
+    }
+}
+
 int wait(void *queue) {
-    return attempt([&] {
-        status done = as_queue(queue).synchronize();
+    remote::remote_device *used = nullptr;
+    int const done = attempt([&] {
+        used = &as_queue(queue).device();
+        status waited = as_queue(queue).synchronize();
         shared_client->release_queue(as_queue(queue));
-        return done;
+        return waited;
     });
+    if (used != nullptr) {
+        report_call_error(*used);
+    }
+    return done;
 }
 
 int query(void *queue) {
@@ -348,7 +372,9 @@ int query(void *queue) {
         return fail(done.failure());
     }
     if (done.value()) {
+        remote::remote_device &used = as_queue(queue).device();
         shared_client->release_queue(as_queue(queue));
+        report_call_error(used);
     }
     return done.value() ? 1 : 0;
 }
@@ -385,8 +411,9 @@ diomp::api::remote_client_guard::remote_client_guard() {
 diomp::api::remote_client_guard::~remote_client_guard() { num_inside.fetch_sub(1); }
 
 void diomp::api::leave_remote_devices() {
-    if (!is_opened.load() && shared_client && !is_inherited.load()) {
-        shared_client.reset();
+    bool const is_in_use = is_opened.load() && closing_thread.load() == 0;
+    if (!is_in_use && shared_client && !is_inherited.load()) {
+        end_sessions();
     }
 }
 

@@ -64,8 +64,9 @@ int number_in_environment(const char *variable, int otherwise) {
 launch::job_info job_of_process() {
     launch::job_info job;
     job.host = launch::host_name();
-    job.size = std::max(1, number_in_environment("DIOMP_LAUNCH_SIZE", 1));
-    job.rank = world_rank(number_in_environment("DIOMP_RANK", 0));
+    // g_job remains when the runtime has ended.
+    job.size = std::max(g_job.size, number_in_environment("DIOMP_LAUNCH_SIZE", 1));
+    job.rank = world_rank(g_job.size > 1 ? g_job.rank : number_in_environment("DIOMP_RANK", 0));
     return job;
 }
 

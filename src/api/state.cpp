@@ -46,6 +46,7 @@ using std::chrono::milliseconds;
 enum class phase { not_started, running, finishing, finished, exiting, exited, forked };
 
 struct process_state {
+    std::atomic<error_observer> observer{nullptr};
     std::mutex mutex; ///< start and finish; first in the lock order
     std::atomic<phase> now{phase::not_started};
     /// The runtime, also while g_runtime is null. The thread that exchanges it for null ends it.
@@ -160,7 +161,7 @@ void block_until_process_ends() noexcept {
     }
 }
 
-status start_runtime() {
+status start_runtime(std::unique_ptr<launch::launcher> given) {
     std::lock_guard const guard(state().mutex);
     switch (state().now.load()) {
     case phase::running:
@@ -176,7 +177,8 @@ status start_runtime() {
     }
     biased_mutex::prepare(); // before a library starts a thread
     fill_standard_descriptors();
-    auto launcher = launch::connect();
+    auto launcher = given != nullptr ? result<std::unique_ptr<launch::launcher>>(std::move(given))
+                                     : launch::connect();
     DIOMP_TRY(launcher);
     auto const &job = launcher.value()->info();
     state().identity = fmt::format("rank {} ({})", job.rank.value(), job.host);
@@ -202,7 +204,7 @@ status start_runtime() {
     ::pthread_atfork(nullptr, nullptr, forget_in_child);
     offload::remote_memory *remote = nullptr;
     if (runtime::job_connection &opened = started.value()->connection();
-        opened.has_remote_devices() && opened.job().size > 1) {
+        opened.has_remote_devices()) {
         auto joined_devices = join_remote_devices(opened.launcher());
         DIOMP_TRY(joined_devices);
         remote = joined_devices.value();
@@ -362,6 +364,7 @@ void abandon_at_exit() {
         peers->report_failures_to({}); // other ranks may end before this process does
     }
     stop_calls(*running);
+    leave_remote_devices();
     running->connection().freeze();
 }
 
@@ -406,8 +409,13 @@ void fail_later(const char *function, const error &failure) noexcept {
     end_job(1, text, failure.code());
 }
 
+void observe_errors(error_observer observer) { state().observer.store(observer); }
+
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept {
     block_if_exiting();
+    if (error_observer const observer = state().observer.load(std::memory_order_relaxed)) {
+        observer(function, arguments, failure);
+    }
     std::string const text = format_error(function, arguments, failure);
     last_error() = text;
     if (errors_in_effect() == error_policy::return_status) {

@@ -202,7 +202,7 @@ std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t 
 }
 
 status move_static_pages(const transport::arena &arena, local_rank own, const page_run &pages,
-                         std::uint64_t offset) {
+                         std::uint64_t offset, page_content content) {
     [[maybe_unused]] static int const handlers =
         ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     std::byte *const there = arena.slot(own) + offset;
@@ -210,7 +210,9 @@ status move_static_pages(const transport::arena &arena, local_rank own, const pa
     std::lock_guard const guard(moved().mutex);
     moved().runs.reserve(moved().runs.size() + 1);
     blocked_signals const blocked;
-    copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
+    if (content == page_content::kept) {
+        copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
+    }
     // An old size of 0 maps the same pages once more.
     auto *const here = reinterpret_cast<void *>(pages.base);
     if (!remap(there, 0, pages.nbytes, here)) {

@@ -41,10 +41,12 @@ struct moved_pages {
 /// The moved pages that contain the range.
 std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t nbytes);
 
+/// What moved pages hold: what they held before, or zeros, which costs no memory.
+enum class page_content : bool { kept, zeros };
 /// Moves pages to `offset` of the slot of `own`, whole pages too. No other thread may write to them
 /// meanwhile. Errors: OMPX_ERR_SYSTEM, and nothing has changed.
 status move_static_pages(const transport::arena &arena, local_rank own, const page_run &pages,
-                         std::uint64_t offset);
+                         std::uint64_t offset, page_content content = page_content::kept);
 
 /// arena::release_pages(), but keeps moved pages.
 void release_other_pages(const transport::arena &arena, local_rank own, std::uint64_t offset,

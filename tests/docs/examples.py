@@ -8,6 +8,8 @@ A fenced block of C, C++ or Fortran comes right after an HTML comment, which ren
     prints 4: 4 ranks, sum 12
     -->
 
+    A line "remote devices" in it gives each rank a remote device and no other.
+
     <!-- example fragment           part of a program; the example stands where the line "@" is
     void f(double *u, int n) {
     @
@@ -42,6 +44,7 @@ class example:
     kind: str
     source: str
     prints: dict = field(default_factory=dict)  # {ranks: text}
+    is_remote: bool = False
 
 
 def parse(page, text):
@@ -73,7 +76,7 @@ def make(where, suffix, kind, body, code):
         prints = {int(ranks): text + "\n" for ranks, text in PRINTS.findall(body)}
         if set(prints) != {2, 4}:
             raise page_error(f"{where}: a program says what it prints on 2 and on 4 ranks")
-        return example(where, suffix, kind, code, prints)
+        return example(where, suffix, kind, code, prints, "remote devices\n" in body)
     before, at, after = ("\n" + body).partition("\n@\n")
     if not at:
         raise page_error(f"{where}: the comment of a fragment has a line '@' where the fragment stands")

@@ -81,12 +81,15 @@ def launcher(which, ranks):
     if uses_mpi(which):
         return [os.environ["DIOMP_TEST_MPIRUN"], "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--timeout",
                 str(LIMIT_S)]
-    return [os.path.join(BIN, "diomp-run"), "-n", str(ranks), "--bind-to", "none", "--timeout", str(LIMIT_S)]
+    devices = ["--remote-devices", f"localhost:{ranks}"] if which.is_remote else []
+    return [os.path.join(BIN, "diomp-run"), "-n", str(ranks), "--bind-to", "none", "--timeout", str(LIMIT_S), *devices]
 
 
 def run_program(which, program, runs):
     """AssertionError if any run says something else than the page."""
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if which.is_remote:
+        environment["DIOMP_LOCAL_DEVICES"] = "off"
     for ranks, expected in which.prints.items():
         wrong = {}
         for _ in range(runs):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
- * Calls of DiOMP inside target regions: on host devices, and on GPUs in scripts/gpu-check.sh. Runs
- * with DIOMP_ERRORS=return.
+ * Calls of DiOMP inside target regions: on host devices and remote ones, and on GPUs in
+ * scripts/gpu-check.sh. Runs with DIOMP_ERRORS=return.
  *
  * Without an argument: all but what needs regions of several ranks to run at the same time.
  *
@@ -17,7 +17,7 @@
 
 enum { BYTES = 1 << 18, WORDS = BYTES / 8, THREADS = 128 };
 
-static int me, ranks, next, previous, on_gpu;
+static int me, ranks, next, previous, on_gpu, on_remote;
 static char *source, *target; /* symmetric memory of the default device, BYTES each */
 static uint64_t *signals;     /* 64 of them */
 
@@ -64,6 +64,7 @@ static void find_out_where(void) {
     }
     CHECK(on_host == 0);
     on_gpu = gpu;
+    on_remote = getenv("DIOMP_REMOTE_DEVICES") != NULL;
     CHECK(numbers[0] == me && numbers[1] == ranks && numbers[2] == me && numbers[3] == ranks);
 }
 
@@ -139,7 +140,8 @@ static void other_memory(void) {
     void *const host = ompx_alloc(8, 0, OMPX_MEM_SYMMETRIC);
     static int64_t mapped[4];
     int const right = next, self = me;
-    int const is_near = ompx_remote_ptr(host, right) != NULL; /* a rank of this node */
+    /* a rank of this node; sessions are nodes of their own */
+    int const is_near = ompx_remote_ptr(host, right) != NULL && (!on_remote || ranks == 1);
     int status[3] = {1, 1, 1};
     int64_t got = 0;
     memset(mapped, 0, sizeof(mapped));
@@ -486,7 +488,7 @@ static void errors(void) {
                  ompx_put(right, out, in, gigabytes));
     REGION_FAILS(OMPX_ERR_RANGE, "past the end", "exceeds the symmetric memory",
                  ompx_get(out, right, in, gigabytes));
-    if (ranks > 1) {
+    if (ranks > 1 && !on_remote) { /* a session does not know the allocations */
         REGION_FAILS(OMPX_ERR_ADDRESS, "in local memory", "local or asymmetric memory",
                      ompx_put(right, local, in, 8));
     }

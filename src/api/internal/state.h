@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,8 @@ void close_devices();
 
 /// Starts the runtime; no operation if it runs. Errors: OMPX_ERR_STATE if it has
 /// ended; errors of the launcher and of modules.
-status start_runtime();
+/// `given`: the launcher; null: the one that has started this process.
+status start_runtime(std::unique_ptr<launch::launcher> given = {});
 /// Ends the runtime. Collective; blocks. Errors: OMPX_ERR_STATE if another thread is in a call; the
 /// runtime then keeps running.
 status finish_runtime();
@@ -128,6 +130,10 @@ void fail_later(const char *function, const error &failure) noexcept;
 /// the job, or keeps the text for ompx_last_error() and returns the code. Does not return if
 /// another thread ends the process.
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept;
+/// Receives all errors of calls. Any thread.
+using error_observer = void (*)(const char *function, const std::string &arguments,
+                                const error &failure);
+void observe_errors(error_observer observer);
 /// The error of a call without a runtime: not started, ended, or in a forked child.
 error state_error();
 

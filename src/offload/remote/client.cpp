@@ -102,6 +102,7 @@ struct client::agreed_choices {
     std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
     int first_device = 0; ///< number of this client's first device in the world
     int num_devices = 0;  ///< in the world
+    int num_speaking = 0; ///< indices of devices whose regions can make calls
 };
 
 /// Sets the position and the ranks of the devices.
@@ -120,10 +121,15 @@ result<client::agreed_choices> client::agree(const options &chosen,
             std::min<std::size_t>(agreed.least_bytes, each->description().memory_bytes);
     }
     agreed.num_devices = static_cast<int>(devices_.size());
+    agreed.num_speaking = static_cast<int>(
+        std::ranges::find_if(
+            devices_, [](auto const &each) { return !each->description().has_memory_in_slot(); }) -
+        devices_.begin());
     if (exchange) {
         packet_writer own(frame::join);
-        own.number(static_cast<std::uint32_t>(chosen.job->info().rank.value()));
+        own.number(static_cast<std::uint32_t>(chosen.job.launcher->info().rank.value()));
         own.number(static_cast<std::uint32_t>(devices_.size()));
+        own.number(static_cast<std::uint32_t>(agreed.num_speaking));
         own.number(static_cast<std::uint64_t>(agreed.memory_bytes));
         own.number(static_cast<std::uint64_t>(agreed.least_bytes));
         own.number(static_cast<std::uint8_t>(have_adapters ? 1 : 0));
@@ -136,6 +142,8 @@ result<client::agreed_choices> client::agree(const options &chosen,
             static_cast<void>(packet.type<frame>());
             auto const rank = static_cast<int>(packet.number<std::uint32_t>());
             auto const count = static_cast<int>(packet.number<std::uint32_t>());
+            agreed.num_speaking =
+                std::min(agreed.num_speaking, static_cast<int>(packet.number<std::uint32_t>()));
             agreed.memory_bytes =
                 std::max<std::size_t>(agreed.memory_bytes, packet.number<std::uint64_t>());
             agreed.least_bytes =
@@ -144,12 +152,12 @@ result<client::agreed_choices> client::agree(const options &chosen,
             is_on_one_host = packet.number<std::uint8_t>() != 0 && is_on_one_host;
             is_on_one_host = packet.text() == own_node && is_on_one_host;
             agreed.num_devices += count;
-            if (rank < chosen.job->info().rank.value()) {
+            if (rank < chosen.job.launcher->info().rank.value()) {
                 agreed.first_device += count;
             }
         }
-        facts_.position.num_clients = chosen.job->info().size;
-        facts_.position.rank = chosen.job->info().rank;
+        facts_.position.num_clients = chosen.job.launcher->info().size;
+        facts_.position.rank = chosen.job.launcher->info().rank;
     }
     agreed.conduit = choose_conduit(chosen, have_adapters);
     facts_.position.size = facts_.position.num_clients + agreed.num_devices;
@@ -166,8 +174,9 @@ result<client::agreed_choices> client::agree(const options &chosen,
 
 status client::build_world(const options &chosen) {
     client_exchange exchange;
-    if (chosen.job != nullptr && chosen.job->info().size > 1) {
-        exchange = make_client_exchange(*chosen.job);
+    facts_.is_of_job = chosen.job.launcher != nullptr;
+    if (chosen.job.launcher != nullptr) {
+        exchange = make_client_exchange(*chosen.job.launcher);
     }
     auto agreed = agree(chosen, exchange);
     DIOMP_TRY(agreed);
@@ -182,6 +191,9 @@ status client::build_world(const options &chosen) {
     options.encrypts_data = chosen.encrypts_data;
     options.network_device_memory = chosen.network_device_memory;
     std::vector<control_connection *> connections;
+    auto const has_runtime = [&](const remote_device &device) {
+        return exchange && static_cast<int>(device.index()) < agreed.value().num_speaking;
+    };
     for (auto const &each : devices_) {
         join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
                               .size = static_cast<std::uint32_t>(facts_.position.size),
@@ -190,7 +202,9 @@ status client::build_world(const options &chosen) {
                               .client = static_cast<std::uint32_t>(facts_.position.rank.value()),
                               .conduit = options.conduit,
                               .is_on_one_host = facts_.position.scope == host_scope::one_host,
-                              .encrypts_data = chosen.encrypts_data};
+                              .encrypts_data = chosen.encrypts_data,
+                              .has_runtime = has_runtime(*each),
+                              .timeout = chosen.job.timeout};
         DIOMP_TRY(each->session().connection().send(encode(join)));
         connections.push_back(&each->session().connection());
     }
@@ -210,6 +224,13 @@ status client::build_world(const options &chosen) {
                       });
     DIOMP_TRY(made);
     world_ = made.take();
+    for (auto const &each : devices_) {
+        if (has_runtime(*each)) {
+            DIOMP_TRY(
+                relay_runtime_start(each->session().connection(), chosen.timeout_s, exchange,
+                                    [&](std::string_view packet) { each->handle_frame(packet); }));
+        }
+    }
     // A forked child may map a separate world at the same addresses.
     transport::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)), memory.span_bytes(), MADV_DONTFORK);
@@ -237,13 +258,13 @@ result<std::unique_ptr<client>> client::connect(const options &chosen) {
         made->facts_.split_threshold_bytes = chosen.split_threshold_bytes;
     }
     if (status connected = made->connect_to_services(chosen); !connected) {
-        if (chosen.job == nullptr) {
+        if (chosen.job.launcher == nullptr) {
             return connected.take_failure();
         }
         made->facts_.failure = connected.take_failure();
         made->devices_.clear();
     }
-    if (made->devices_.empty() && chosen.job == nullptr) {
+    if (made->devices_.empty() && chosen.job.launcher == nullptr) {
         return made;
     }
     made->wake_ = unique_fd(::eventfd(0, EFD_CLOEXEC));

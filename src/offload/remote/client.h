@@ -52,9 +52,12 @@ public:
         std::size_t split_threshold_bytes = 0;      ///< 0: chosen by the client
         bool defers_regions = true;                 ///< deferred_work.h
         client_observer *observer = nullptr;        ///< outlives the client
-        /// The job whose ranks form one world with the devices of all of them, each in connect();
-        /// null: a world of this process and its devices. Used in connect() only.
-        launch::launcher *job = nullptr;
+        /// The job whose ranks form one world with the devices of all of them, each in connect().
+        struct job_membership {
+            launch::launcher *launcher = nullptr; ///< used in connect() only; null: no job
+            std::string timeout = "0";            ///< DIOMP_TIMEOUT, of calls in regions
+        };
+        job_membership job;
     };
 
     /// Connects to all services and builds the world with their sessions. Blocks. With a job it is
@@ -79,7 +82,7 @@ public:
     /// Size of the segments of devices, equal in the world; 0: a device has no memory in its slot.
     [[nodiscard]] std::size_t segment_bytes() const { return facts_.segment_bytes; }
     /// Whether the devices of all ranks of the job are in one world with those of this client.
-    [[nodiscard]] bool is_of_job() const { return facts_.position.num_clients > 1; }
+    [[nodiscard]] bool is_of_job() const { return facts_.is_of_job; }
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return facts_.split_threshold_bytes; }
     /// nullptr: there is no observer.
@@ -116,6 +119,7 @@ private:
     /// Fixed once connect() has returned.
     struct connected_facts {
         std::optional<error> failure;
+        bool is_of_job = false;
         world_position position;
         std::size_t segment_bytes = 0;
         std::size_t split_threshold_bytes = default_split_bytes;

@@ -51,6 +51,8 @@ remote_device::remote_device(control_connection connection, device_description d
 
 remote_device::~remote_device() = default;
 
+std::optional<call_error> remote_device::take_call_error() { return session_->take_call_error(); }
+
 bool remote_device::has_failed() const { return session_->has_failed(); }
 
 void remote_device::set_up(world &ranks, client_observer *observer, bool defers_regions) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ public:
     [[nodiscard]] bool has_failed() const;
     [[nodiscard]] session_control &session() { return *session_; }
     [[nodiscard]] const session_control &session() const { return *session_; }
+    /// session_control::take_call_error.
+    std::optional<call_error> take_call_error();
     [[nodiscard]] const session_output &output() const { return *output_; }
     /// The device's slot of the arena: puts and gets reach this memory.
     [[nodiscard]] device_memory &slot() { return slot_; }

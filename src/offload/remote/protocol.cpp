@@ -67,6 +67,8 @@ std::string encode(const join_frame &join) {
     packet.text(join.conduit);
     packet.number(static_cast<std::uint8_t>(join.is_on_one_host ? 1 : 0));
     packet.number(static_cast<std::uint8_t>(join.encrypts_data ? 1 : 0));
+    packet.number(static_cast<std::uint8_t>(join.has_runtime ? 1 : 0));
+    packet.text(join.timeout);
     return packet.take();
 }
 
@@ -79,6 +81,8 @@ result<join_frame> decode_join(packet_reader &packet) {
     join.conduit = packet.text();
     join.is_on_one_host = packet.number<std::uint8_t>() != 0;
     join.encrypts_data = packet.number<std::uint8_t>() != 0;
+    join.has_runtime = packet.number<std::uint8_t>() != 0;
+    join.timeout = packet.text();
     if (!packet.ok() || !packet.at_end() || join.client >= join.num_clients ||
         join.rank < join.num_clients || join.rank >= join.size || join.size > max_ranks) {
         return malformed("rank in the world of a client");
@@ -230,6 +234,30 @@ result<peer_copy> decode_peer_copy(std::string_view bytes) {
     return copy;
 }
 
+std::string encode(const call_error &of) {
+    packet_writer packet;
+    packet.number(static_cast<std::uint32_t>(of.code));
+    packet.text(of.function);
+    packet.text(of.arguments);
+    packet.text(of.message);
+    packet.text(of.remedy);
+    return packet.take();
+}
+
+result<call_error> decode_call_error(std::string_view bytes) {
+    packet_reader packet(bytes);
+    call_error of;
+    of.code = static_cast<std::int32_t>(packet.number<std::uint32_t>());
+    of.function = packet.text();
+    of.arguments = packet.text();
+    of.message = packet.text();
+    of.remedy = packet.text();
+    if (!packet.ok() || !packet.at_end() || of.code == 0) {
+        return malformed("error of a call");
+    }
+    return of;
+}
+
 std::string encode(const batch_reply &reply) {
     packet_writer packet;
     packet.number(reply.queue);
@@ -239,6 +267,7 @@ std::string encode(const batch_reply &reply) {
     packet.number(reply.output_bytes[1]);
     packet.number(reply.kernel);
     packet.number(reply.kernel_us);
+    packet.text(reply.call_error);
     packet.bytes(reply.rest);
     return packet.take();
 }
@@ -253,6 +282,7 @@ result<batch_reply> decode_reply(std::string_view bytes) {
     reply.output_bytes[1] = packet.number<std::uint64_t>();
     reply.kernel = packet.number<std::uint64_t>();
     reply.kernel_us = packet.number<std::uint64_t>();
+    reply.call_error = packet.text();
     if (!packet.ok()) {
         return malformed("reply");
     }

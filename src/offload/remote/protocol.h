@@ -52,7 +52,8 @@ enum class frame : std::uint8_t {
                    ///< address (u64) whose access crashed it if that is known
     allocate = 15, ///< to the session: bytes (u64); for devices whose memory is not the slot
     release = 16,  ///< to the session: address (u64)
-    done = 17,     ///< to the client, reply to both: an address (u64), 0 if it failed
+    done = 17,     ///< to the client, reply to both: an address (u64), 0 if it failed; and when the
+                   ///< runtime of regions has started (0)
     lost = 18,     ///< to the session: rank (u32) of another device that was lost, reason (text)
 };
 
@@ -84,6 +85,10 @@ struct join_frame {
     std::string conduit;
     bool is_on_one_host = false; ///< the whole world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
+    /// Whether regions can make calls: all clients have a device of the session's index. The
+    /// session starts the runtime then, with this value of DIOMP_TIMEOUT.
+    bool has_runtime = false;
+    std::string timeout = "0";
     bool operator==(const join_frame &) const = default;
 };
 
@@ -193,9 +198,22 @@ struct peer_copy {
 [[nodiscard]] std::string encode(const peer_copy &copy);
 result<peer_copy> decode_peer_copy(std::string_view bytes);
 
+/// An error of a call that a region has made.
+struct call_error {
+    std::int32_t code = 0;
+    std::string function;
+    std::string arguments;
+    std::string message;
+    std::string remedy;
+    bool operator==(const call_error &) const = default;
+};
+[[nodiscard]] std::string encode(const call_error &of);
+result<call_error> decode_call_error(std::string_view bytes);
+
 /// Reply to operation::finish: queue, batch (u64 each), failed (u8), bytes of standard output and
 /// of standard error that the session has sent so far (u64 each), the kernel that took longest and
-/// its time in microseconds (u64 each), then the bytes of the gets, or the reason of the failure.
+/// its time in microseconds (u64 each), an error of a call in a region (text: an encoded
+/// call_error, or empty), then the bytes of the gets, or the reason of the failure.
 struct batch_reply {
     std::uint64_t queue = 0;
     std::uint64_t batch = 0;
@@ -203,9 +221,10 @@ struct batch_reply {
     std::uint64_t output_bytes[2] = {0, 0};
     std::uint64_t kernel = 0; ///< 0: none was launched
     std::uint64_t kernel_us = 0;
+    std::string_view call_error;
     std::string_view rest;
 };
-inline constexpr std::size_t reply_header_bytes = 49;
+inline constexpr std::size_t reply_header_bytes = 53;
 [[nodiscard]] std::string encode(const batch_reply &reply);
 result<batch_reply> decode_reply(std::string_view bytes);
 

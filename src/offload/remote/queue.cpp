@@ -167,6 +167,9 @@ status queue::consume_reply() {
     DIOMP_TRY(decoded);
     batch_reply const &reply = decoded.value();
     output_bytes_ = {reply.output_bytes[0], reply.output_bytes[1]};
+    if (!reply.call_error.empty()) {
+        device_.session().add_call_error(reply.call_error);
+    }
     auto const kernels = operations_.kernels();
     recorder_.replied(bytes.size(), kernels.empty() ? 0 : kernels.front());
     if (reply.failed) {

@@ -43,6 +43,19 @@ void session_control::add_reply(std::string_view packet) {
     state_changed_.notify_all();
 }
 
+void session_control::add_call_error(std::string_view encoded) {
+    auto decoded = decode_call_error(encoded);
+    std::lock_guard const guard(mutex_);
+    if (decoded && !call_error_) {
+        call_error_ = decoded.take();
+    }
+}
+
+std::optional<call_error> session_control::take_call_error() {
+    std::lock_guard const guard(mutex_);
+    return std::exchange(call_error_, std::nullopt);
+}
+
 void session_control::mark_stopped() {
     std::lock_guard const guard(mutex_);
     is_stopped_ = true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "offload/remote/control.h"
+#include "offload/remote/protocol.h"
 
 #include <array>
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +37,11 @@ public:
     result<std::string> request(std::string_view packet, const char *doing);
     /// Adds a reply that the client's thread has received.
     void add_reply(std::string_view packet);
+
+    /// Adds an encoded error of a call in a region; the first one is kept.
+    void add_call_error(std::string_view encoded);
+    /// That error; nullopt: none since the last call.
+    std::optional<call_error> take_call_error();
 
     /// The session has sent its last frame after frame::stop.
     void mark_stopped();
@@ -68,6 +75,7 @@ private:
     std::string suspicion_;
     std::chrono::steady_clock::time_point suspected_since_;
     std::deque<std::string> replies_;
+    std::optional<call_error> call_error_;
 };
 
 /// Output of a session, written to the streams of this process: 0: standard output, 1: standard

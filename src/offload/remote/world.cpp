@@ -196,6 +196,52 @@ std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_conne
                                               std::move(on_output), std::move(exchange));
 }
 
+status relay_runtime_start(control_connection &session, double timeout_s,
+                           const client_exchange &exchange,
+                           const std::function<void(std::string_view packet)> &on_output) {
+    std::vector<std::string> entries;
+    for (;;) {
+        auto bytes = session.receive(timeout_s);
+        DIOMP_TRY(bytes);
+        packet_reader packet(bytes.value());
+        switch (packet.type<frame>()) {
+        case frame::output:
+            on_output(bytes.value());
+            break;
+        case frame::entry:
+            entries.push_back(bytes.take());
+            break;
+        case frame::fence: {
+            packet_writer own(frame::entry);
+            for (std::string const &each : entries) {
+                own.text(each);
+            }
+            auto others = exchange(own.take());
+            DIOMP_TRY(others);
+            for (std::string const &each : others.value()) {
+                packet_reader theirs(each);
+                static_cast<void>(theirs.type<frame>());
+                while (theirs.ok() && !theirs.at_end()) {
+                    entries.emplace_back(theirs.text());
+                }
+            }
+            for (std::string const &each : entries) {
+                DIOMP_TRY(session.send(each));
+            }
+            DIOMP_TRY(session.send(packet_writer(frame::fence).take()));
+            entries.clear();
+            break;
+        }
+        case frame::done:
+            return {};
+        case frame::ended:
+            return error(OMPX_ERR_PEER, std::string(packet.text()));
+        default:
+            return error(OMPX_ERR_ARG, "unexpected frame during start-up");
+        }
+    }
+}
+
 std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client,
                                                         const world_position &position,
                                                         double timeout_s) {

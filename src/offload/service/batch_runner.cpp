@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/batch_runner.h"
 
+#include "offload/service/region_runtime.h"
 #include "transport/conduit.h"
 
 #include <utility>
@@ -63,6 +64,9 @@ bool batch_runner::run(queue_results &results, remote::operation what, packet_re
     case remote::operation::launch: {
         auto const arguments = remote::decode_launch(packet);
         try_to([&] { return kernels_.launch(arguments, thread, results.longest); });
+        if (runtime_ != nullptr) {
+            runtime_->fence(); // the end of a region completes its transfers
+        }
         return true;
     }
     case remote::operation::release_pages:
@@ -111,6 +115,12 @@ void batch_runner::reply(remote::world &ranks, std::uint64_t queue, std::uint64_
         reply.rest = results.failure;
     } else {
         reply.rest = rest.substr(0, max_bytes - remote::reply_header_bytes);
+    }
+    std::string failed_call;
+    if (runtime_ != nullptr) {
+        failed_call =
+            runtime_->take_error(max_bytes - remote::reply_header_bytes - reply.rest.size());
+        reply.call_error = failed_call;
     }
     ranks.send(client_, remote::world::reply_handler, encode(reply));
     results.failure.clear();

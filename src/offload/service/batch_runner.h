@@ -14,6 +14,8 @@
 
 namespace diomp::offload::service {
 
+class region_runtime;
+
 /// State of a queue's operations since its last reply. One thread at a time.
 struct queue_results {
     std::string failure; ///< later operations are skipped; "": none
@@ -31,6 +33,8 @@ public:
         : device_(device), printed_(printed), kernels_(kernels), transfers_(transfers),
           client_(client) {}
 
+    /// Replies contain errors of its calls. Call before the first batch.
+    void use_runtime(region_runtime &runtime) { runtime_ = &runtime; }
     /// Runs an operation that is neither finish nor wait, and whose parameters `packet` has next.
     /// False: the rest of the packet cannot be parsed.
     bool run(queue_results &results, remote::operation what, packet_reader &packet,
@@ -49,6 +53,7 @@ private:
     kernel_runner &kernels_;
     session_transfers &transfers_;
     world_rank const client_;
+    region_runtime *runtime_ = nullptr; ///< null: regions make no calls
 };
 
 } // namespace diomp::offload::service

@@ -6,6 +6,7 @@
 #include "launch/launch.h"
 #include "offload/remote/world.h"
 #include "offload/service/executor.h"
+#include "offload/service/region_runtime.h"
 #include "transport/arena.h"
 #include "transport/conduit.h"
 
@@ -27,6 +28,8 @@ public:
 private:
     status join();
     void receive_frames(); ///< body of the thread for control frames
+    /// Starts the runtime for calls in regions, with the sessions of other ranks.
+    status start_runtime(const remote::join_frame &location);
     status load(packet_reader &packet);
     void reply_with(std::uint64_t address);
     [[noreturn]] void leave();
@@ -119,6 +122,24 @@ status session::join() {
         });
     }
     transfers_->start(*world_);
+    return location.has_runtime ? start_runtime(location) : status();
+}
+
+status session::start_runtime(const remote::join_frame &location) {
+    remote::world_position const position{.rank = world_rank(static_cast<int>(location.client)),
+                                          .size = static_cast<int>(location.num_clients),
+                                          .num_clients = 0,
+                                          .scope = location.is_on_one_host
+                                                       ? remote::host_scope::one_host
+                                                       : remote::host_scope::several_hosts};
+    // Lives until the process ends.
+    auto &regions =
+        *new region_runtime(remote::make_session_launcher(client_, position, options_.timeout_s));
+    DIOMP_TRY(regions.start(
+        {to_pointer(world_->memory_of(world_->rank())), world_->arena().usable_bytes()},
+        location.conduit, location.encrypts_data, location.timeout));
+    runner_->use_runtime(regions);
+    reply_with(0);
     return {};
 }
 

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 namespace diomp::offload::service {
 
 void session_transfers::start(remote::world &ranks) {
@@ -106,6 +109,16 @@ status session_transfers::pull(world_rank from, std::uint64_t destination, std::
     });
 }
 
+/// The pages may be others than those of the arena: region_runtime.
+static void remove_whole_pages(std::uint64_t address, std::uint64_t nbytes) {
+    auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::uint64_t const first = (address + page - 1) / page * page;
+    std::uint64_t const end = (address + nbytes) / page * page;
+    if (first < end) {
+        static_cast<void>(::madvise(to_pointer(first), end - first, MADV_REMOVE));
+    }
+}
+
 status session_transfers::release_pages(packet_reader &ranges) {
     std::uint64_t const begin = ranks_->memory_of(ranks_->rank());
     slot const memory{begin, ranks_->arena().usable_bytes()};
@@ -116,7 +129,7 @@ status session_transfers::release_pages(packet_reader &ranges) {
         if (!memory.has(address, nbytes)) {
             return error(OMPX_ERR_RANGE, "cannot release pages outside the device's memory");
         }
-        ranks_->arena().release_pages(local_rank(0), address - begin, nbytes);
+        remove_whole_pages(address, nbytes);
     }
     return {};
 }

@@ -140,8 +140,23 @@ TEST(remote_protocol, a_count_that_is_no_count_takes_no_memory) {
 TEST(remote_protocol, ranks_that_are_no_session_are_errors) {
     for (auto const &[rank, size] :
          {std::pair(0U, 2U), std::pair(2U, 2U), std::pair(3U, 2U), std::pair(1U, max_ranks + 1)}) {
-        join_frame const join{.rank = rank, .size = size, .conduit = "tcp"};
+        join_frame join;
+        join.rank = rank;
+        join.size = size;
         EXPECT_EQ(read_and_write(packet_kind::join, encode(join)), "") << rank << " of " << size;
+    }
+}
+
+TEST(remote_protocol, clients_that_are_not_in_the_world_are_errors) {
+    join_frame join;
+    join.size = 5;
+    join.num_clients = 2;
+    for (auto const &[rank, client, is_valid] :
+         {std::tuple(2U, 1U, true), std::tuple(2U, 2U, false), std::tuple(1U, 0U, false)}) {
+        join.rank = rank;
+        join.client = client;
+        EXPECT_EQ(!read_and_write(packet_kind::join, encode(join)).empty(), is_valid)
+            << rank << " of client " << client;
     }
 }
 

@@ -21,6 +21,7 @@ enum class packet_kind : std::uint8_t {
     peer_copy,
     loaded,
     stopped,
+    call_error,
     count
 };
 
@@ -40,6 +41,10 @@ inline std::vector<sample> samples() {
     remote::join_frame join;
     join.rank = 2;
     join.size = 5;
+    join.num_clients = 2;
+    join.client = 1;
+    join.has_runtime = true;
+    join.timeout = "2.5";
     join.conduit = "tcp";
     join.is_on_one_host = true;
     join.encrypts_data = true;
@@ -88,6 +93,9 @@ inline std::vector<sample> samples() {
     all.push_back({packet_kind::loaded, encode(locations)});
     remote::kernel_time const times[] = {{"a kernel", 3, 4000, 2000}, {"", 1, 5, 5}};
     all.push_back({packet_kind::stopped, encode(times)});
+    all.push_back(
+        {packet_kind::call_error,
+         encode(remote::call_error{OMPX_ERR_RANK, "ompx_put", "rank=9", "no such rank", ""})});
     return all;
 }
 
@@ -108,6 +116,10 @@ inline std::string read_and_write(packet_kind kind, std::string_view bytes) {
                            ? remote::decode_device_description(packet)
                            : diomp::error(OMPX_ERR_ARG, "type");
         return offered ? encode(offered.value()) : "";
+    }
+    case packet_kind::call_error: {
+        auto of = remote::decode_call_error(bytes);
+        return of ? encode(of.value()) : "";
     }
     case packet_kind::load: {
         auto load = is_of_type(remote::frame::load) ? remote::decode_load(packet)

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The runtime in a session of a remote device: the calls of its regions.
+#include "api/internal/state.h"
+#include "launch/host.h"
+#include "launch/launch.h"
+#include "memory/layout.h"
+#include "memory/memory.h"
+#include "memory/static_pages.h"
+#include "offload/session_table.h"
+#include "rma/rma.h"
+#include "runtime/collective_allocator.h"
+#include "runtime/runtime.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using diomp::error;
+using diomp::result;
+using diomp::status;
+using diomp::world_rank;
+
+/// The launcher that the session provides. Every rank is treated as a separate node.
+class session_launcher final : public diomp::launch::launcher {
+public:
+    explicit session_launcher(const diomp_session &session) : session_(session) {
+        info_.rank = world_rank(session.rank);
+        info_.size = session.size;
+        info_.host = diomp::launch::host_name();
+        info_.job_id = diomp::launch::make_job_id(info_.host);
+        info_.local_ranks = {info_.rank};
+    }
+
+    [[nodiscard]] const diomp::launch::job_info &info() const override { return info_; }
+    status put(std::string_view key, std::string_view value) override {
+        return outcome(
+            session_.put(session_.launcher, key.data(), key.size(), value.data(), value.size()));
+    }
+    status fence() override { return outcome(session_.fence(session_.launcher)); }
+    result<std::string> get(world_rank owner, std::string_view key) override {
+        std::string value;
+        auto const take = [](void *into, const char *bytes, std::size_t nbytes) {
+            static_cast<std::string *>(into)->assign(bytes, nbytes);
+        };
+        if (session_.get(session_.launcher, owner.value(), key.data(), key.size(), take, &value) !=
+            0) {
+            return error(OMPX_ERR_STATE,
+                         fmt::format("rank {} has published no '{}'", owner.value(), key));
+        }
+        return value;
+    }
+    status finalize() override { return {}; }
+    void abort(int /*code*/, std::string_view /*message*/) noexcept override {}
+    [[nodiscard]] int watch_fd() const override { return -1; }
+    [[nodiscard]] const char *name() const override { return "device service"; }
+
+private:
+    static status outcome(int code) {
+        return code == 0 ? status() : error(OMPX_ERR_PEER, "the client of the session is gone");
+    }
+
+    const diomp_session &session_;
+    diomp::launch::job_info info_;
+};
+
+const diomp_session *g_session = nullptr; ///< written once, before the runtime starts
+
+void report(const char *function, const std::string &arguments, const error &failure) {
+    g_session->report(g_session->errors, failure.code(), function, arguments.c_str(),
+                      failure.message().c_str(), failure.remedy().c_str());
+}
+
+/// The device's memory becomes part of the segment: other ranks reach it as symmetric memory, and
+/// not by messages to its owner. It must not have been used.
+status move_to_segment(const diomp_session &session, diomp::runtime::runtime &running) {
+    auto const page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    auto block = running.allocator().allocate(OMPX_MEM_SYMMETRIC, session.memory_bytes, page_bytes);
+    DIOMP_TRY(block);
+    std::uint64_t const offset = *running.space().own_offset(block.value());
+    return diomp::memory::move_static_pages(
+        running.connection().arena(), running.job().local,
+        {reinterpret_cast<std::uintptr_t>(session.memory), session.memory_bytes},
+        diomp::memory::internal_bytes + offset, diomp::memory::page_content::zeros);
+}
+
+status start(const diomp_session &session) {
+    if (session.version != DIOMP_SESSION_TABLE_VERSION) {
+        return error(OMPX_ERR_STATE, "the device service and libdiomp.so are of different versions",
+                     "install both from the same build");
+    }
+    g_session = &session;
+    diomp::api::observe_errors(report);
+    DIOMP_TRY(diomp::api::start_runtime(std::make_unique<session_launcher>(session)));
+    diomp::runtime::runtime &running = *diomp::api::g_runtime.load();
+    if (session.moves_memory != 0) {
+        DIOMP_TRY(move_to_segment(session, running));
+    }
+    return running.allocator().register_symmetric(session.memory, session.memory_bytes);
+}
+
+} // namespace
+
+extern "C" {
+
+[[gnu::visibility("default")]] const char *
+diomp_session_start(const diomp_session *session) noexcept;
+const char *diomp_session_start(const diomp_session *session) noexcept {
+    static std::string failure;
+    status const started = start(*session);
+    if (started) {
+        return nullptr;
+    }
+    failure = started.failure().message();
+    return failure.c_str();
+}
+
+[[gnu::visibility("default")]] void diomp_session_fence(void) noexcept;
+void diomp_session_fence(void) noexcept {
+    diomp::runtime::runtime *const running = diomp::api::g_runtime.load();
+    if (running == nullptr) {
+        return;
+    }
+    if (status const done = running->transfers().fence(); !done) {
+        diomp::api::fail("target region", "end", done.failure());
+    }
+}
+
+} // extern "C"

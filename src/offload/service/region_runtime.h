@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The runtime for calls in regions of a session: libdiomp.so in its process.
+#pragma once
+
+#include "base/result.h"
+#include "launch/launch.h"
+#include "offload/session_table.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace diomp::offload::service {
+
+/// Lives until the process ends. One thread.
+class region_runtime {
+public:
+    /// `launcher`: of the job of sessions.
+    explicit region_runtime(std::unique_ptr<launch::launcher> launcher)
+        : launcher_(std::move(launcher)) {}
+
+    struct memory {
+        void *base = nullptr;
+        std::size_t nbytes = 0;
+    };
+    /// Loads and starts the runtime; `conduit` connects its ranks, and waits in its calls end after
+    /// `timeout` (a value of DIOMP_TIMEOUT). Collective; blocks. Changes the environment.
+    status start(const memory &of_device, const std::string &conduit, bool encrypts,
+                 const std::string &timeout);
+    /// Completes the transfers of all regions so far. Blocks. Any thread.
+    void fence() const { fence_(); }
+    /// The first error of a call since the last call, encoded, unless that has more bytes; "":
+    /// none. Any thread.
+    std::string take_error(std::size_t max_bytes);
+
+private:
+    std::unique_ptr<launch::launcher> launcher_;
+    static void report(void *self, std::int32_t code, const char *function, const char *arguments,
+                       const char *message, const char *remedy);
+
+    diomp_session session_{};
+    diomp_session_fence_function fence_ = nullptr; ///< set by start()
+    std::mutex mutex_;                             ///< leaf lock; protects the rest
+    std::string error_;                            ///< encoded
+};
+
+} // namespace diomp::offload::service

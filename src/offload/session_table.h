@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// The runtime of regions on remote devices: what a session (service/region_runtime.h) gives to
+// libdiomp.so, which the images of regions that make calls depend on. The sessions of the devices
+// with one index on all ranks of a job are the ranks of a job of their own: rank i is the device of
+// rank i.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIOMP_SESSION_TABLE_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// The launcher of that job (launch/launch.h): values are bytes, and the calls are made by one
+/// thread.
+struct diomp_session {
+    uint32_t version;
+    int32_t rank;
+    int32_t size;
+    /// Every rank gets the same value under the key, by its owner.
+    void *launcher;
+    /// These return 0, or -1 for an error.
+    int (*put)(void *launcher, const char *key, size_t key_bytes, const char *value,
+               size_t value_bytes);
+    int (*fence)(void *launcher);
+    /// Passes the value to `take`. Any thread.
+    int (*get)(void *launcher, int32_t owner, const char *key, size_t key_bytes,
+               void (*take)(void *into, const char *value, size_t value_bytes), void *into);
+    /// The device's memory: symmetric memory of that job.
+    void *memory;
+    size_t memory_bytes;
+    /// Not 0: its pages, which have not been used, may be replaced by others.
+    int32_t moves_memory;
+    /// Receives each error of a call; `code` is its status. Any thread.
+    void *errors;
+    void (*report)(void *errors, int32_t code, const char *function, const char *arguments,
+                   const char *message, const char *remedy);
+};
+
+/// Starts the runtime of this process. Collective; blocks. Returns null, or the message of the
+/// error. `session` lives until the process ends.
+typedef const char *(*diomp_session_start_function)(const struct diomp_session *session);
+#define DIOMP_SESSION_START "diomp_session_start"
+
+/// Completes the transfers of all regions so far. Blocks. Errors are reported.
+typedef void (*diomp_session_fence_function)(void);
+#define DIOMP_SESSION_FENCE "diomp_session_fence"
+
+#ifdef __cplusplus
+}
+#endif
