@@ -72,8 +72,14 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
                                  format_size(transport::arena::max_alignment)));
     }
     alignment = std::max(alignment, default_alignment);
+    return allocate_as(signature_of(kind, nbytes, alignment), kind, nbytes, alignment, initial);
+}
+
+result<void *> collective_allocator::allocate_as(const sync::call_signature &call,
+                                                 ompx_mem_kind_t kind, std::size_t nbytes,
+                                                 std::size_t alignment, contents initial) {
     if (kind == OMPX_MEM_ASYMMETRIC && segment_.needs_alike_blocks()) {
-        auto taken = allocate_alike(nbytes, alignment, initial);
+        auto taken = allocate_alike(call, nbytes, alignment, initial);
         DIOMP_TRY(taken);
         return static_cast<void *>(segment_.base() + taken.value());
     }
@@ -83,8 +89,8 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
         std::memset(segment_.base() + taken.value(), 0, nbytes);
     }
     if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
-        if (status agreed = agree_on_allocation(signature_of(kind, nbytes, alignment), nbytes,
-                                                taken, "set DIOMP_SEGMENT_SIZE to a larger value");
+        if (status agreed = agree_on_allocation(call, nbytes, taken,
+                                                "set DIOMP_SEGMENT_SIZE to a larger value");
             !agreed) {
             if (taken) {
                 segment_.release(taken.value());
@@ -99,11 +105,12 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
 // The first round compares the calls, the second one finds the largest block, and the last one
 // shows whether all ranks had space. A rank has none if a thread of it has allocated local memory
 // between the last two; then all try again.
-result<std::uint64_t>
-collective_allocator::allocate_alike(std::size_t nbytes, std::size_t alignment, contents initial) {
+result<std::uint64_t> collective_allocator::allocate_alike(const sync::call_signature &call,
+                                                           std::size_t nbytes,
+                                                           std::size_t alignment,
+                                                           contents initial) {
     constexpr int max_attempts = 16;
     constexpr std::uint64_t retry = std::numeric_limits<std::uint64_t>::max();
-    sync::call_signature const call = signature_of(OMPX_MEM_ASYMMETRIC, nbytes, alignment);
     group::group &world = groups_.world();
     auto const call_lock = world.lock_calls();
     auto compared = world.agree(call, std::nullopt);
@@ -204,7 +211,14 @@ result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
     if (kind != OMPX_MEM_LOCAL) {
         DIOMP_TRY(transfers_.fence()); // the round of allocate() follows: no put may be in flight
     }
-    auto fresh = allocate(kind, nbytes, default_alignment);
+    // Ranks whose block is another one, or that allocate or free alone, have made another call.
+    sync::call_signature call;
+    call.what = sync::operation::reallocate;
+    call.amount = kind == OMPX_MEM_SYMMETRIC ? nbytes : 0;
+    call.type = static_cast<std::uint32_t>(
+        segment_.pointer_of(found.value().offset).value_or(found.value().offset) /
+        memory::heap::granule_bytes);
+    auto fresh = allocate_as(call, kind, nbytes, default_alignment, contents::undefined);
     DIOMP_TRY(fresh);
     std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));
     if (status freed = free(ptr); !freed) {

@@ -63,12 +63,15 @@ public:
 
 private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
+    /// allocate() as a part of `call`, which all ranks must make.
+    result<void *> allocate_as(const sync::call_signature &call, ompx_mem_kind_t kind,
+                               std::size_t nbytes, std::size_t alignment, contents initial);
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
     /// Allocates blocks that begin at the same offset on all ranks, of which each has as many
     /// addresses as the largest one (memory::segment::needs_alike_blocks).
-    result<std::uint64_t> allocate_alike(std::size_t nbytes, std::size_t alignment,
-                                         contents initial);
+    result<std::uint64_t> allocate_alike(const sync::call_signature &call, std::size_t nbytes,
+                                         std::size_t alignment, contents initial);
     /// The largest values of all ranks: of this allocation's blocks and of the segments' private
     /// extents (memory::segment::alike_bounds). The caller holds the call lock of the world.
     struct largest_values {

@@ -33,7 +33,7 @@ constexpr std::array<operation_row, 31> rows{{
     {"symmetric allocation", "nbytes", "alignment"},
     {"asymmetric allocation", nullptr, "alignment"},
     {"collective free", "offset", nullptr},
-    {"symmetric reallocation", "nbytes", "alignment"},
+    {"reallocation", "nbytes", "block"},
     {"ompx_finalize", nullptr, nullptr},
     {"ompx_gatherv", "hash of nbytes", nullptr},
     {"ompx_scatterv", "hash of nbytes", nullptr},

@@ -34,7 +34,7 @@ enum class operation : std::uint8_t {
     alloc_symmetric,
     alloc_asymmetric,
     free_memory,
-    realloc_symmetric,
+    reallocate, ///< `type` is the number of the old block's first granule
     finalize,
     gatherv, ///< in the next three, `amount` is a hash of the sizes
     scatterv,

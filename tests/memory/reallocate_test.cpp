@@ -157,6 +157,13 @@ TEST_P(failed, leaves_the_block_as_it_was) {
         void *const other = ompx_alloc(1000 * 8, 0, GetParam());
         EXPECT_EQ(ompx_realloc(me == 0 ? p : other, 800), nullptr);
         EXPECT_THAT(std::string(ompx_last_error()), testing::HasSubstr("disagree"));
+        // One rank allocates or frees instead.
+        if (GetParam() == OMPX_MEM_SYMMETRIC) {
+            EXPECT_EQ(ompx_realloc(me == 0 ? nullptr : p, 800), nullptr);
+            EXPECT_THAT(std::string(ompx_last_error()), testing::HasSubstr("reallocation"));
+        }
+        EXPECT_EQ(ompx_realloc(p, me == 0 ? 0 : 800), nullptr);
+        EXPECT_THAT(std::string(ompx_last_error()), testing::HasSubstr("disagree"));
         EXPECT_EQ(ompx_free(other), 0);
         is_unchanged();
     }
