@@ -76,10 +76,17 @@ struct cart_shape {
     }
 };
 
+/// The arguments of ompx_cart_create(), or why they are invalid.
+result<cart_shape> make_shape(const ompx_cart_t *cart, int num_dims, const int *dims,
+                              const int *periodic, int reorder) {
+    DIOMP_TRY(api::check_pointer(cart, "cart"));
+    DIOMP_TRY(api::check_pointer(dims, "dims"));
+    DIOMP_TRY(check_num_dims(num_dims));
+    return cart_shape(num_dims, dims, periodic, reorder);
+}
+
 /// The id of a new grid, after a comparison of the arguments on all members. Collective; blocks.
-result<std::uint64_t> agree(runtime::runtime &running, group::group &members,
-                            const cart_shape &shape) {
-    std::uint64_t const hash = shape.hash();
+result<std::uint64_t> agree(runtime::runtime &running, group::group &members, std::uint64_t hash) {
     std::array<std::uint64_t, 3> const own{hash, ~hash, running.carts().next_id()};
     std::array<std::uint64_t, 3> largest{};
     DIOMP_TRY(running.collectives().on_host().run(members, {.what = sync::operation::allreduce,
@@ -114,18 +121,22 @@ std::vector<world_rank> arranged_members(const group::group &members, const cart
     return placed;
 }
 
-/// OMPX_CART_NONE if this rank has no position. Collective; blocks.
-result<ompx_cart_t> create(runtime::runtime &running, ompx_group_t group, const cart_shape &shape) {
+/// OMPX_CART_NONE if this rank has no position. Collective, also for members whose arguments are
+/// invalid: the others get an error too. Blocks.
+result<ompx_cart_t> create(runtime::runtime &running, ompx_group_t group,
+                           result<cart_shape> given) {
     auto found = running.collectives().groups().find(group);
     DIOMP_TRY(found);
     group::group &members = *found.value();
     if (!members.endpoints().empty()) {
         return error(OMPX_ERR_ARG, "the group has endpoints as members", "pass a group of ranks");
     }
-    auto size = shape.size(members.size());
+    auto size =
+        given ? given.value().size(members.size()) : result<std::size_t>(given.take_failure());
+    auto id = agree(running, members, size ? given.value().hash() : 0);
     DIOMP_TRY(size);
-    auto id = agree(running, members, shape);
     DIOMP_TRY(id);
+    cart_shape const &shape = given.value();
     cart::cart_grid grid(shape.dims, shape.periodic,
                          arranged_members(members, shape, size.value()));
     world_rank const self = running.job().rank;
@@ -255,10 +266,7 @@ int ompx_cart_create(ompx_group_t group, int num_dims, const int *dims, const in
                                fmt::ptr(dims));
         },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(api::check_pointer(cart, "cart"));
-            DIOMP_TRY(api::check_pointer(dims, "dims"));
-            DIOMP_TRY(check_num_dims(num_dims));
-            auto made = create(running, group, cart_shape(num_dims, dims, periodic, reorder));
+            auto made = create(running, group, make_shape(cart, num_dims, dims, periodic, reorder));
             DIOMP_TRY(made);
             *cart = made.value();
             return {};

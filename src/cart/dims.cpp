@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace diomp::cart {
 namespace {
@@ -88,13 +89,15 @@ status choose_dims(int num_ranks, std::span<int> dims) {
         return error(OMPX_ERR_ARG, fmt::format("a grid of {} ranks", num_ranks),
                      "pass a positive number of ranks");
     }
+    constexpr long long max_ranks = std::numeric_limits<int>::max();
     long long given = 1;
     for (int const each : dims) {
         if (each < 0) {
             return error(OMPX_ERR_ARG, fmt::format("the extent {} is negative", each),
                          "pass 0 for extents to be chosen");
         }
-        given = std::min<long long>(each == 0 ? given : given * each, INT32_MAX);
+        // A product beyond all numbers of ranks stays there.
+        given = std::min(each == 0 ? given : given * each, max_ranks + 1);
     }
     auto const num_free = static_cast<std::size_t>(std::ranges::count(dims, 0));
     if (num_ranks % given != 0 || (num_free == 0 && given != num_ranks)) {

@@ -361,6 +361,18 @@ TEST(cart, arguments_must_be_equal_on_all_members) {
     EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &ranks, &periodic, 0, &cart),
               OMPX_ERR_MISMATCH);
     EXPECT_EQ(cart, OMPX_CART_NONE);
+    // One member's arguments are invalid: all get an error, and the next call is in step.
+    int const own_error = me == 0 ? OMPX_ERR_ARG : OMPX_ERR_MISMATCH;
+    int const extent = me == 0 ? 0 : ranks;
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, &extent, nullptr, 0, &cart), own_error);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, me == 0 ? 0 : 1, &ranks, nullptr, 0, &cart),
+              own_error);
+    EXPECT_EQ(ompx_cart_create(ompx_group_world, 1, me == 0 ? nullptr : &ranks, nullptr, 0, &cart),
+              own_error);
+    EXPECT_EQ(cart, OMPX_CART_NONE);
+    grid const after({ranks}, {1});
+    EXPECT_EQ(ompx_cart_size(after.cart), ranks);
+    ompx_barrier();
 }
 
 TEST(cart, misuse_is_an_error) {

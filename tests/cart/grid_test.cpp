@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -54,6 +55,8 @@ TEST(dims, given_extents_are_kept) {
     EXPECT_FALSE(choose_dims(6, negative));
     std::vector<int> huge{65536, 65536, 65536, 65536, 0};
     EXPECT_FALSE(choose_dims(6, huge));
+    std::vector<int> most{65536, 65536};
+    EXPECT_FALSE(choose_dims(std::numeric_limits<int>::max(), most));
     EXPECT_FALSE(choose_dims(0, std::span(dims)));
 }
 
