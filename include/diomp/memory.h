@@ -73,7 +73,7 @@ OMPX_API_ void *ompx_realloc(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /**
  * Makes the memory [ptr, ptr + nbytes) of the program accessible to all ranks under its local
  * address. Not collective. The range must stay valid until ompx_unregister(ptr). OMPX_ERR_ADDRESS
- * if the range is in a segment or overlaps a registered range.
+ * if the range is in a segment, overlaps a registered range, or has addresses without memory.
  */
 OMPX_API_ int ompx_register(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends the registration of the range that starts at ptr. Not collective. OMPX_ERR_ADDRESS if no

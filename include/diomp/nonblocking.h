@@ -76,9 +76,9 @@ OMPX_API_ int ompx_atomic_compare_swap_nb(int rank, void *target, const void *ex
 /* ---- Contexts ---- */
 
 /**
- * Creates a context, an empty set of operations without events. One thread at a time may use it.
- * Neither ompx_fence() nor a barrier completes its transfers, so that a thread waits for its
- * own only. Not collective, does not block. Compare shmem_ctx_create (OpenSHMEM 1.5).
+ * Creates a context, an empty set of operations without events. One thread at a time may use it;
+ * another one gets OMPX_ERR_STATE. Neither ompx_fence() nor a barrier completes its transfers, so a
+ * thread waits for its own only. Not collective, does not block. Compare shmem_ctx_create.
  */
 OMPX_API_ int ompx_context_create(ompx_context_t *context) OMPX_NOEXCEPT_;
 /** Completes the context's operations, frees it and sets *context to NULL. Blocks. After an error

@@ -28,8 +28,8 @@ OMPX_API_ int ompx_progress(void) OMPX_NOEXCEPT_;
  * does not block. OpenSHMEM 1.5, 9.9.9 (shmem_test). */
 OMPX_API_ int ompx_signal_test(const uint64_t *signal, ompx_cmp_t cmp,
                                uint64_t value) OMPX_NOEXCEPT_;
-/** ompx_signal_wait() that stores the value that ended the wait in *result: other ranks may have
- * changed *signal since. */
+/** ompx_signal_wait() that stores the value that ended the wait in *result (result may be NULL):
+ * other ranks may have changed *signal since. */
 OMPX_API_ int ompx_signal_wait_fetch(const uint64_t *signal, ompx_cmp_t cmp, uint64_t value,
                                      uint64_t *result) OMPX_NOEXCEPT_;
 /**
@@ -60,7 +60,8 @@ OMPX_API_ int ompx_signal_test_all(const uint64_t *signals, size_t count, const 
  * bits that is aligned to its size and changed by put_signal, atomics or puts of its size. */
 OMPX_API_ int ompx_wait_until(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
                               const void *value) OMPX_NOEXCEPT_;
-/** ompx_wait_until() that stores the value that ended the wait in *result, of the same type. */
+/** ompx_wait_until() that stores the value that ended the wait in *result, of the same type; result
+ * may be NULL. */
 OMPX_API_ int ompx_wait_until_fetch(const void *variable, ompx_type_t type, ompx_cmp_t cmp,
                                     const void *value, void *result) OMPX_NOEXCEPT_;
 /** Returns 1 if `*variable cmp *value` holds, 0 if not, or a negative status. Makes progress, does

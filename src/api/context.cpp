@@ -17,11 +17,12 @@ std::string describe(ompx_context_t context, int rank, const void *dst, const vo
 
 status start(runtime::runtime &running, api::call_stats &stats, ompx_context_t context,
              rma::direction dir, int rank, const void *remote, void *local, std::size_t nbytes) {
-    DIOMP_TRY(api::check_context(context));
+    auto used = api::use_context(running, context);
+    DIOMP_TRY(used);
     DIOMP_TRY(api::check_transfer(running, rank, dir == rma::direction::put ? remote : local,
                                   dir == rma::direction::put ? local : remote, nbytes));
-    auto taken = running.transfers().nonblocking().start_in(*context, dir, world_rank{rank}, remote,
-                                                            local, nbytes);
+    auto taken = running.transfers().nonblocking().start_in(*used.value(), dir, world_rank{rank},
+                                                            remote, local, nbytes);
     DIOMP_TRY(taken);
     stats = {rma::name(taken.value()), nbytes, rank};
     return {};
@@ -35,9 +36,15 @@ int ompx_context_create(ompx_context_t *context) noexcept {
     return api::call(
         "ompx_context_create", DIOMP_SITE,
         [&] { return fmt::format("context={}", fmt::ptr(context)); },
-        [&](runtime::runtime &, api::call_stats &) -> status {
+        [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(context, "context"));
-            *context = std::make_unique<ompx_context>().release();
+            auto const made = running.transfers().nonblocking().contexts().insert(
+                std::make_unique<ompx_context>());
+            if (!made) {
+                return error(OMPX_ERR_NOMEM, "this rank has too many contexts",
+                             "free those that are not needed any more");
+            }
+            *context = *made;
             return {};
         });
 }
@@ -48,9 +55,13 @@ int ompx_context_free(ompx_context_t *context) noexcept {
         [&] { return fmt::format("context={}", fmt::ptr(context)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(context, "context"));
-            DIOMP_TRY(api::check_context(*context));
-            DIOMP_TRY(running.transfers().nonblocking().complete(**context));
-            std::unique_ptr<ompx_context> const ended(*context);
+            auto &transfers = running.transfers().nonblocking();
+            {
+                auto used = api::use_context(running, *context);
+                DIOMP_TRY(used);
+                DIOMP_TRY(transfers.complete(*used.value()));
+            }
+            transfers.contexts().remove(*context);
             *context = nullptr;
             return {};
         });
@@ -82,8 +93,9 @@ int ompx_context_fence(ompx_context_t context) noexcept {
         "ompx_context_fence", DIOMP_SITE,
         [&] { return fmt::format("context={}", fmt::ptr(context)); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(api::check_context(context));
-            return running.transfers().nonblocking().complete(*context);
+            auto used = api::use_context(running, context);
+            DIOMP_TRY(used);
+            return running.transfers().nonblocking().complete(*used.value());
         });
 }
 

@@ -37,7 +37,7 @@ void fulfil_after(runtime::runtime &running, ompx_event *given, const char *func
         };
         auto const finish = [given, next] {
             next(std::move(given->outcome));
-            given->release();
+            given->release_by_program();
         };
         if (running.connection().engine().options().progress_thread) {
             running.connection().engine().call_when(is_over, finish);
@@ -65,6 +65,9 @@ OMPX_API_ int ompx_event_detach(ompx_event_t *event, std::uintptr_t task) noexce
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             DIOMP_TRY(api::can_fulfill());
+            if (*event != nullptr) {
+                DIOMP_TRY(ompx_event::check(*event));
+            }
             api::fulfil_after(running, std::exchange(*event, nullptr), "ompx_event_detach", task);
             return {};
         });

@@ -87,7 +87,7 @@ int ompx_lock_at_init(ompx_lock_t *locks, size_t count) noexcept {
         "ompx_lock_at_init", DIOMP_SITE,
         [&] { return fmt::format("locks={}, count={}", fmt::ptr(locks), count); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(api::check_size(count));
+            DIOMP_TRY(api::check_count(count, sizeof(*locks)));
             if (count > 0) {
                 DIOMP_TRY(check_locks(running, locks, count));
                 std::memset(static_cast<void *>(locks), 0, count * sizeof(*locks));

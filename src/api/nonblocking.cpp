@@ -43,9 +43,23 @@ bool is_complete(runtime::runtime &running, ompx_event &event) {
 /// The outcome of a complete event, which is released.
 status take_outcome(ompx_event_t &event) {
     status outcome = std::move(event->outcome);
-    event->release();
+    event->release_by_program();
     event = nullptr;
     return outcome;
+}
+
+/// Before the first wait, so that an error leaves all events as they are.
+status check_events(const ompx_event_t *events, std::size_t count, const int *skip = nullptr) {
+    DIOMP_TRY(api::check_count(count, sizeof(*events)));
+    if (count > 0) {
+        DIOMP_TRY(api::check_pointer(events, "events"));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        if (events[i] != nullptr && (skip == nullptr || skip[i] == 0)) {
+            DIOMP_TRY(ompx_event::check(events[i]));
+        }
+    }
+    return {};
 }
 
 status wait_for_all(runtime::runtime &running, ompx_event_t *events, std::size_t count) {
@@ -60,6 +74,7 @@ status wait_for_all(runtime::runtime &running, ompx_event_t *events, std::size_t
         if (events[i] == nullptr) {
             continue;
         }
+        DIOMP_TRY(ompx_event::check(events[i])); // it may be listed twice
         DIOMP_TRY(running.connection().engine().wait_for_message(
             [&] { return is_complete(running, *events[i]); },
             [&] { return events[i]->describe(); }));
@@ -103,9 +118,7 @@ int ompx_event_wait_all(ompx_event_t *events, size_t count) noexcept {
     return api::call(
         "ompx_event_wait_all", DIOMP_SITE, [&] { return fmt::format("count={}", count); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            if (count > 0) {
-                DIOMP_TRY(api::check_pointer(events, "events"));
-            }
+            DIOMP_TRY(check_events(events, count));
             return wait_for_all(running, events, count);
         });
 }
@@ -115,9 +128,7 @@ int ompx_event_wait_any(ompx_event_t *events, size_t count, const int *skip,
     return api::call(
         "ompx_event_wait_any", DIOMP_SITE, [&] { return fmt::format("count={}", count); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            if (count > 0) {
-                DIOMP_TRY(api::check_pointer(events, "events"));
-            }
+            DIOMP_TRY(check_events(events, count, skip));
             DIOMP_TRY(api::check_pointer(index, "index"));
             return wait_for_any(running, events, count, skip, *index);
         });

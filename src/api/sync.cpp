@@ -87,10 +87,12 @@ namespace {
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(event, "event"));
             DIOMP_TRY(api::check_pointer(done, "done"));
-            *done = 1;
             if (*event == nullptr) {
+                *done = 1;
                 return {};
             }
+            DIOMP_TRY(ompx_event::check(*event));
+            *done = 1;
             running.transfers().nonblocking().advance(**event);
             if (!(*event)->is_done()) {
                 running.connection().engine().poll();
@@ -101,7 +103,7 @@ namespace {
                 return {};
             }
             status outcome = std::move((*event)->outcome);
-            (*event)->release();
+            (*event)->release_by_program();
             *event = nullptr;
             return outcome;
         });
@@ -115,6 +117,7 @@ namespace {
             if (*event == nullptr) {
                 return {};
             }
+            DIOMP_TRY(ompx_event::check(*event));
             auto const done = [&] {
                 running.transfers().nonblocking().advance(**event);
                 return (*event)->is_done();
@@ -125,7 +128,7 @@ namespace {
                           ? running.connection().engine().wait_for_message(done, describe)
                           : running.connection().engine().wait(done, describe));
             status outcome = std::move((*event)->outcome);
-            (*event)->release();
+            (*event)->release_by_program();
             *event = nullptr;
             return outcome;
         });

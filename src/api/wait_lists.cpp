@@ -112,7 +112,8 @@ status wait_for_several(runtime::runtime &running, const word_call &given) {
                          (given.wanted != quantifier::some || given.to.num_found != nullptr);
     return size != 0 && given.variables != nullptr && given.values != nullptr && outputs &&
            api::is_comparison(given.cmp) && api::is_aligned(given.variables, size) &&
-           given.count > 0 && (given.num_values == 1 || given.num_values == given.count);
+           given.count - 1 < api::max_elements(sizeof(std::uint64_t)) &&
+           (given.num_values == 1 || given.num_values == given.count);
 }
 
 status check_words(const word_call &given) {
@@ -120,8 +121,9 @@ status check_words(const word_call &given) {
         DIOMP_TRY(api::check_pointer(given.variables, "variables"));
         DIOMP_TRY(api::check_pointer(given.values, "values"));
     }
-    if (given.wanted != quantifier::all) {
-        DIOMP_TRY(api::check_pointer(given.to.indices, "the result"));
+    if (given.wanted == quantifier::any || (given.wanted == quantifier::some && given.count > 0)) {
+        DIOMP_TRY(api::check_pointer(given.to.indices,
+                                     given.wanted == quantifier::any ? "index" : "indices"));
     }
     if (given.wanted == quantifier::some) {
         DIOMP_TRY(api::check_pointer(given.to.num_found, "num_found"));
@@ -131,7 +133,8 @@ status check_words(const word_call &given) {
                      fmt::format("{} values for {} words", given.num_values, given.count),
                      "pass one value for all words, or one for each");
     }
-    return api::check_word(given.variables, given.type, given.cmp);
+    DIOMP_TRY(api::check_word(given.variables, given.type, given.cmp));
+    return api::check_count(given.count, api::integer_bytes(given.type));
 }
 
 [[gnu::noinline]] int words_slow_path(const word_call &given) noexcept {

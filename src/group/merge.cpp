@@ -114,8 +114,10 @@ result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, const group 
             continue;
         }
         if (payload[1] == 0) {
-            return error(OMPX_ERR_NOMEM, fmt::format("rank {} has no space to merge groups",
-                                                     known.members()[member].value()));
+            return error(OMPX_ERR_NOMEM,
+                         fmt::format("rank {} has no space to merge groups",
+                                     known.members()[member].value()),
+                         "free groups that are not needed any more");
         }
         list_sender = list_sender.value_or(member);
     }

@@ -8,7 +8,10 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace diomp::memory {
 namespace {
@@ -28,6 +31,18 @@ std::optional<address_range> containing(const std::map<std::uint64_t, std::uint6
     return address_range{found->first, found->second, OMPX_MEM_REGISTERED};
 }
 
+/// Whether the process has memory at all addresses of the range: otherwise the first message that
+/// reads or writes it would end the process.
+bool is_mapped(std::uint64_t base, std::uint64_t nbytes) {
+    static auto const page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::uint64_t const first = base & ~(page_bytes - 1);
+    std::uint64_t end = 0;
+    // MS_ASYNC starts no output; the call only looks for gaps between mappings.
+    return !__builtin_add_overflow(base, nbytes, &end) &&
+           (::msync(reinterpret_cast<void *>(first), end - first, MS_ASYNC) == 0 ||
+            errno != ENOMEM);
+}
+
 } // namespace
 
 directory::directory(const segment &own, messaging::engine &engine, messaging::call_service &calls,
@@ -41,6 +56,12 @@ published_state *directory::published_by(world_rank peer) const {
 }
 
 status directory::add(std::uint64_t base, std::uint64_t nbytes) {
+    if (!is_mapped(base, nbytes)) {
+        return error(OMPX_ERR_ADDRESS,
+                     "the range has addresses without memory: it was freed, or is larger than the "
+                     "allocation",
+                     "pass the address and the size in bytes of memory that exists");
+    }
     std::lock_guard const guard(mutex_);
     auto const next = registered_.lower_bound(base);
     auto const clash = [&](const std::pair<const std::uint64_t, std::uint64_t> &other) {

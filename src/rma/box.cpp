@@ -27,7 +27,8 @@ status check_form(std::size_t num_dimensions, std::size_t max_dimensions,
             OMPX_ERR_ARG,
             fmt::format(
                 "a box has 1 to {} dimensions and elements of at least one byte, not {} and {}",
-                max_dimensions, num_dimensions, element_size));
+                max_dimensions, num_dimensions, element_size),
+            "pass the number of dimensions, and the size of an element in bytes");
     }
     return {};
 }
@@ -98,7 +99,8 @@ result<box_walk> box_walk::make(const box &shape) {
     }
     if (times.has_overflowed()) {
         return error(OMPX_ERR_ARG,
-                     "the arrays that the box lies in are larger than the address space");
+                     "the arrays that the box lies in are larger than the address space",
+                     "check the arithmetic that element_size and dimensions come from");
     }
     if (empty) {
         walk.run_bytes_ = 0;

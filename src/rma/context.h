@@ -3,11 +3,13 @@
 // others.
 #pragma once
 
+#include "base/handle_table.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "diomp/types.h"
 #include "rma/internal/implicit_ops.h"
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -20,5 +22,14 @@ struct ompx_context {
     std::size_t max_events = min_events; ///< complete ones are sought beyond this number
     diomp::status failure;               ///< the first one of `events`, for the next fence
 
+    std::atomic<bool> is_in_use{false}; ///< by a call
+
     static constexpr std::size_t min_events = 64;
 };
+
+namespace diomp::rma {
+
+/// The contexts of this rank.
+struct context_table : handle_table<ompx_context, ompx_context_t, 0xd10e> {};
+
+} // namespace diomp::rma

@@ -39,9 +39,16 @@ using local_completion = std::shared_ptr<const transport::completion>;
 
 } // namespace diomp::rma
 
-/// Shared by the program and the operation; the last release() deletes it.
+/// Shared by the program and the operation; the last release() deletes it. The memory of events is
+/// never returned and is reused late, so that check() finds a copy of an old event.
 struct ompx_event {
     using continuation = std::function<void(diomp::status)>;
+
+    static void *operator new(std::size_t nbytes);
+    static void operator delete(void *memory) noexcept;
+    /// OMPX_ERR_ARG unless a value of the program, which may be anything but null, is an event that
+    /// it may still wait for. Any thread, does not block.
+    static diomp::status check(const ompx_event *event);
 
     /// Completes the event and drops the operation's reference. Any thread, once.
     void complete(diomp::status with) {
@@ -58,8 +65,10 @@ struct ompx_event {
         if (done.load()) {
             run_continuation();
         }
-        release();
+        release_by_program();
     }
+    /// release() of the program's reference, at the end of a wait: check() fails from now on.
+    void release_by_program();
     /// "waiting for ...", for error messages.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool is_done() const { return done.load(std::memory_order_acquire); }

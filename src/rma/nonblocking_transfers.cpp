@@ -33,6 +33,15 @@ constexpr std::size_t immediate_flush_bytes = std::size_t{16} << 10;
 
 } // namespace
 
+nonblocking_transfers::nonblocking_transfers(memory::address_space &space,
+                                             messaging::engine &engine,
+                                             blocking_transfers &blocking, remote_transfers &remote,
+                                             transfer_observer on_transfer_complete)
+    : space_(space), engine_(engine), blocking_(blocking), remote_(remote),
+      contexts_(std::make_unique<context_table>()), on_complete_(std::move(on_transfer_complete)) {}
+
+nonblocking_transfers::~nonblocking_transfers() = default;
+
 result<path> nonblocking_transfers::start(direction dir, world_rank peer, const void *remote,
                                           void *local, std::size_t nbytes, ompx_event_t *event) {
     if (nbytes == 0) {

@@ -26,6 +26,7 @@ namespace diomp::rma {
 
 class blocking_transfers;
 class box_walk;
+struct context_table;
 class remote_transfers;
 
 /// Called once with the outcome, in the call that took it or later by a polling thread.
@@ -36,9 +37,10 @@ class nonblocking_transfers {
 public:
     nonblocking_transfers(memory::address_space &space, messaging::engine &engine,
                           blocking_transfers &blocking, remote_transfers &remote,
-                          transfer_observer on_transfer_complete)
-        : space_(space), engine_(engine), blocking_(blocking), remote_(remote),
-          on_complete_(std::move(on_transfer_complete)) {}
+                          transfer_observer on_transfer_complete);
+    ~nonblocking_transfers();
+    nonblocking_transfers(const nonblocking_transfers &) = delete;
+    nonblocking_transfers &operator=(const nonblocking_transfers &) = delete;
 
     /// *event is null if the transfer is complete on return. The local buffer belongs to the
     /// transfer until completion. With a null `event` the next fence completes it.
@@ -79,6 +81,7 @@ public:
     /// Makes the operation of an event part of a context; null: it is complete.
     void keep_in(ompx_context &context, ompx_event_t event);
     status complete(ompx_context &context);
+    [[nodiscard]] context_table &contexts() { return *contexts_; }
     /// Waits for the implicit transfers that began before this call.
     status wait_for_implicit();
 
@@ -110,6 +113,7 @@ private:
     blocking_transfers &blocking_;
     remote_transfers &remote_;
     implicit_ops implicit_;
+    std::unique_ptr<context_table> contexts_;
     transfer_observer on_complete_; ///< for the trace; empty: no trace
 };
 

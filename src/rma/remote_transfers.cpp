@@ -99,7 +99,8 @@ status remote_transfers::refused(world_rank peer, const memory::location &locati
     directory_.invalidate(peer);
     DIOMP_TRY(space_.locate(peer, reinterpret_cast<const void *>(location.remote_address), nbytes));
     return error(OMPX_ERR_ADDRESS,
-                 fmt::format("rank {} has unregistered the range meanwhile", peer.value()));
+                 fmt::format("rank {} has unregistered the range meanwhile", peer.value()),
+                 "unregister after a barrier that follows the last transfer");
 }
 
 result<path> remote_transfers::move(direction dir, world_rank peer,

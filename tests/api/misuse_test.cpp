@@ -5,10 +5,14 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <sys/mman.h>
 #include <thread>
+#include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -237,6 +241,160 @@ TEST_F(misuse, registration) {
     ompx_barrier();
     ASSERT_EQ(ompx_unregister(mine), 0);
     EXPECT_EQ(ompx_put(me, mine, local, 8), OMPX_ERR_ADDRESS);
+}
+
+TEST_F(misuse, registration_of_addresses_without_memory) {
+    auto const page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void *const gap =
+        ::mmap(nullptr, 3 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(gap, MAP_FAILED);
+    ASSERT_EQ(::munmap(static_cast<char *>(gap) + page_bytes, page_bytes), 0);
+    EXPECT_EQ(ompx_register(gap, 3 * page_bytes), OMPX_ERR_ADDRESS);
+    EXPECT_THAT(text(), AllOf(HasSubstr("addresses without memory"), HasSubstr("remedy")));
+    EXPECT_EQ(ompx_register_symmetric(gap, page_bytes + 1), OMPX_ERR_ADDRESS);
+    EXPECT_EQ(ompx_register(reinterpret_cast<void *>(0x1000), 1), OMPX_ERR_ADDRESS);
+    EXPECT_EQ(ompx_register(local, PTRDIFF_MAX), OMPX_ERR_ADDRESS);
+    EXPECT_EQ(ompx_register(gap, page_bytes), 0);
+    EXPECT_EQ(ompx_unregister(gap), 0);
+    // One rank's range is not memory: an error on all.
+    static char mine[64];
+    EXPECT_EQ(ompx_register_symmetric(me == 0 ? gap : mine, me == 0 ? 3 * page_bytes : 64),
+              ranks == 1 ? OMPX_ERR_ADDRESS
+              : me == 0  ? OMPX_ERR_ADDRESS
+                         : OMPX_ERR_MISMATCH);
+    EXPECT_EQ(ompx_register_symmetric(me == 0 ? static_cast<char *>(gap) + page_bytes : mine, 64),
+              OMPX_ERR_ADDRESS);
+    ::munmap(gap, 3 * page_bytes);
+}
+
+TEST_F(misuse, contexts_that_are_none) {
+    ompx_context_t context = nullptr;
+    ASSERT_EQ(ompx_context_create(&context), 0);
+    ompx_context_t const copy = context;
+    ASSERT_EQ(ompx_context_put_nb(context, (me + 1) % ranks, memory, local, 8), 0);
+    ASSERT_EQ(ompx_context_free(&context), 0);
+    EXPECT_EQ(context, nullptr);
+    std::int64_t value = 1;
+    std::uint64_t *const signal = nullptr;
+    for (ompx_context_t none : {copy, ompx_context_t{}, reinterpret_cast<ompx_context_t>(0x1234),
+                                reinterpret_cast<ompx_context_t>(local)}) {
+        EXPECT_EQ(ompx_context_put_nb(none, me, memory, local, 8), OMPX_ERR_ARG);
+        EXPECT_THAT(text(), AllOf(HasSubstr("context"), HasSubstr("ompx_context_create")));
+        EXPECT_EQ(ompx_context_get_nb(none, local, me, memory, 8), OMPX_ERR_ARG);
+        EXPECT_EQ(
+            ompx_context_put_signal_nb(none, me, memory, local, 8, signal, 1, OMPX_SIGNAL_SET),
+            OMPX_ERR_ARG);
+        EXPECT_EQ(
+            ompx_context_atomic_fetch_nb(none, me, memory, &value, &value, OMPX_INT64, OMPX_SUM),
+            OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_context_atomic_compare_swap_nb(none, me, memory, &value, &value, &value,
+                                                      OMPX_INT64),
+                  OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_context_fence(none), OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_context_free(&none), OMPX_ERR_ARG);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+TEST_F(misuse, a_context_of_several_threads) {
+    ompx_context_t context = nullptr;
+    ASSERT_EQ(ompx_context_create(&context), 0);
+    std::atomic<int> others = 0;
+    auto const put = [&] {
+        char mine[64] = {};
+        for (int i = 0; i < 2000; ++i) {
+            int const outcome = i % 16 == 0 ? ompx_context_fence(context)
+                                            : ompx_context_put_nb(context, (me + 1) % ranks, memory,
+                                                                  mine, sizeof(mine));
+            others += outcome != 0 && outcome != OMPX_ERR_STATE ? 1 : 0;
+        }
+    };
+    std::thread second(put);
+    std::thread third(put);
+    second.join();
+    third.join();
+    EXPECT_EQ(others, 0) << "done, or the error that another thread uses it";
+    EXPECT_EQ(ompx_context_free(&context), 0);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
+TEST_F(misuse, events_that_are_none) {
+    // Of an operation that is still in flight if the other rank is on another node.
+    int const to = (me + 1) % ranks;
+    ompx_event_t event = nullptr;
+    std::vector<ompx_event_t> none{reinterpret_cast<ompx_event_t>(0x1234),
+                                   reinterpret_cast<ompx_event_t>(local),
+                                   reinterpret_cast<ompx_event_t>(-1)};
+    for (std::size_t i = 0; i < 3; ++i) {
+        ASSERT_EQ(ompx_put_nb(to, memory, local, 64, &event), 0);
+        if (event != nullptr) {
+            none.push_back(event);
+        }
+        ASSERT_EQ(ompx_event_wait(&event), 0);
+    }
+    ASSERT_EQ(ompx_allreduce_nb(local, local, 1, OMPX_INT32, OMPX_SUM, ompx_group_world, &event),
+              0);
+    none.push_back(event);
+    ASSERT_EQ(ompx_event_wait(&event), 0);
+    for (ompx_event_t each : none) {
+        if (each == nullptr) {
+            continue;
+        }
+        ompx_event_t const before = each;
+        int done = 7;
+        std::size_t index = 0;
+        EXPECT_EQ(ompx_event_wait(&each), OMPX_ERR_ARG);
+        EXPECT_THAT(text(),
+                    AllOf(HasSubstr("ompx_event_wait"), HasSubstr("once"), HasSubstr("remedy")));
+        EXPECT_EQ(ompx_event_test(&each, &done), OMPX_ERR_ARG);
+        EXPECT_EQ(done, 7) << "outputs are set on success only";
+        EXPECT_EQ(ompx_event_wait_all(&each, 1), OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_event_wait_any(&each, 1, nullptr, &index), OMPX_ERR_ARG);
+        EXPECT_EQ(each, before);
+    }
+    ASSERT_EQ(ompx_allreduce_nb(local, local, 1, OMPX_INT32, OMPX_SUM, ompx_group_world, &event),
+              0);
+    if (event != nullptr) {
+        ompx_event_t twice[2] = {event, event};
+        EXPECT_EQ(ompx_event_wait_all(twice, 2), OMPX_ERR_ARG);
+        EXPECT_EQ(twice[0], nullptr);
+    }
+}
+
+TEST_F(misuse, lists_that_are_too_long) {
+    auto *const words = reinterpret_cast<std::uint64_t *>(memory);
+    std::uint64_t const value = 0;
+    std::size_t index = 0;
+    std::size_t num_found = 0;
+    ompx_event_t events[1] = {};
+    for (std::size_t const count : {SIZE_MAX, SIZE_MAX - 4, std::size_t{1} << 62}) {
+        EXPECT_EQ(ompx_signal_wait_any(words, count, nullptr, OMPX_CMP_EQ, 1, &index),
+                  OMPX_ERR_ARG);
+        EXPECT_THAT(text(), AllOf(HasSubstr("ompx_signal_wait_any"), HasSubstr("negative"),
+                                  HasSubstr("remedy")));
+        EXPECT_EQ(ompx_signal_test_all(words, count, nullptr, OMPX_CMP_EQ, 1), OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_wait_until_some(words, OMPX_UINT64, count, nullptr, OMPX_CMP_EQ, &value, 1,
+                                       &index, &num_found),
+                  OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_event_wait_all(events, count), OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_event_wait_any(events, count, nullptr, &index), OMPX_ERR_ARG);
+        EXPECT_EQ(ompx_lock_at_init(reinterpret_cast<ompx_lock_t *>(memory), count), OMPX_ERR_ARG);
+        ompx_channel_t const none = OMPX_CHANNEL_NONE;
+        EXPECT_EQ(ompx_channel_wait_any(&none, count, &index), OMPX_ERR_ARG);
+    }
+    // Nothing to wait for needs no list.
+    EXPECT_EQ(ompx_signal_wait_some(nullptr, 0, nullptr, OMPX_CMP_EQ, 1, nullptr, &num_found), 0);
+    EXPECT_EQ(ompx_signal_wait_fetch(words, OMPX_CMP_NE, ~value, nullptr), 0);
+}
+
+TEST_F(misuse, boxes_say_what_to_pass) {
+    std::size_t const one[]{1, 1, 1};
+    std::size_t const zero[]{0, 0, 0};
+    std::size_t const huge[]{SIZE_MAX / 4, SIZE_MAX / 4, SIZE_MAX / 4};
+    EXPECT_EQ(ompx_put_rect(me, memory, local, 0, 3, one, zero, zero, one, one), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), HasSubstr("remedy"));
+    EXPECT_EQ(ompx_put_rect(me, memory, local, 4, 3, one, zero, zero, huge, huge), OMPX_ERR_ARG);
+    EXPECT_THAT(text(), AllOf(HasSubstr("larger than the address space"), HasSubstr("remedy")));
 }
 
 TEST_F(misuse, local_memory_has_no_counterpart) {

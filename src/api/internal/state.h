@@ -163,6 +163,22 @@ inline status check_size(std::size_t nbytes) {
     return {};
 }
 
+/// Number of elements that fit into memory.
+constexpr std::size_t max_elements(std::size_t element_bytes) {
+    return static_cast<std::size_t>(PTRDIFF_MAX) / element_bytes;
+}
+
+/// Checks the length of a list, before its elements are read.
+inline status check_count(std::size_t count, std::size_t element_bytes) {
+    if (count > max_elements(element_bytes)) {
+        return error(OMPX_ERR_ARG,
+                     fmt::format("the count is negative or overflows (as a signed number: {})",
+                                 static_cast<std::ptrdiff_t>(count)),
+                     "check the arithmetic that the count comes from");
+    }
+    return {};
+}
+
 inline status check_pointer(const void *pointer, const char *argument) {
     if (pointer == nullptr) {
         return error(OMPX_ERR_ARG, fmt::format("{} is a null pointer", argument),
