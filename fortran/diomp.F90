@@ -73,7 +73,10 @@ module diomp
     public :: ompx_put, ompx_get, ompx_put_nb, ompx_get_nb, ompx_event_test, ompx_event_wait, ompx_event_detach
     public :: ompx_put_signal_nb
     public :: ompx_put_signal, ompx_signal_wait, ompx_atomic_fetch, ompx_atomic_compare_swap, ompx_wait_until
-    public :: ompx_progress, ompx_signal_test, ompx_signal_wait_fetch
+    public :: ompx_progress, ompx_signal_test, ompx_signal_wait_fetch, ompx_wait_until_fetch, ompx_test_until
+    public :: ompx_wait_until_any, ompx_wait_until_some, ompx_wait_until_all
+    public :: ompx_test_until_any, ompx_test_until_some, ompx_test_until_all
+    public :: ompx_event_wait_all, ompx_event_wait_any, ompx_atomic_fetch_nb, ompx_atomic_compare_swap_nb
     public :: ompx_fence_rank, ompx_order, ompx_sync
     public :: ompx_fence, ompx_barrier, ompx_waitRMA, ompx_waitALLRMA
     public :: ompx_lock, ompx_unlock, ompx_try_lock, ompx_lockt, ompx_unlockt, ompx_try_lockt
@@ -100,6 +103,7 @@ module diomp
     public :: ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb
 
 #include "procedures.inc"
+#include "waits.inc"
 #include "channels.inc"
 #include "devices.inc"
 #include "block_collectives.inc"
@@ -158,6 +162,26 @@ contains
         found = -1
         status = c_channel_test_any(channels, size(channels, kind=c_size_t), found)
         index = int(found) + 1
+    end function
+
+    !> Blocks until all events are complete.
+    function ompx_event_wait_all(events) result(status)
+        type(ompx_event_t), intent(inout) :: events(:)
+        integer(c_int) :: status
+        status = c_event_wait_all(events, size(events, kind=c_size_t))
+    end function
+
+    !> Blocks until one of the events is complete; its number, from 1, in `index`; 0: all are left out. Elements for
+    !> which `skip` is true are left out.
+    function ompx_event_wait_any(events, index, skip) result(status)
+        type(ompx_event_t), intent(inout) :: events(:)
+        integer(c_int), intent(out) :: index
+        logical, intent(in), optional :: skip(:)
+        integer(c_int) :: status
+        integer(c_int) :: left_out(size(events))
+        left_out = 0
+        if (present(skip)) left_out = merge(1, 0, skip(:size(events)))
+        status = c_event_wait_any(events, size(events, kind=c_size_t), left_out, index)
     end function
 
     !> Text of a status code.

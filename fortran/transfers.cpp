@@ -335,6 +335,57 @@ int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
                                   : status;
 }
 
+int diomp_fortran_wait_until_fetch(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted,
+                                   CFI_cdesc_t *found) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const variable(where);
+    array const value(wanted);
+    array const result(found);
+    int const status =
+        check_scalars("ompx_wait_until_fetch", call_site::no_rank, {variable, value, result});
+    return status == OMPX_SUCCESS
+               ? ompx_wait_until_fetch(variable.data(), variable.type(),
+                                       static_cast<ompx_cmp_t>(cmp), value.data(), result.data())
+               : status;
+}
+
+int diomp_fortran_test_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const variable(where);
+    array const value(wanted);
+    int const status = check_scalars("ompx_test_until", call_site::no_rank, {variable, value});
+    return status == OMPX_SUCCESS ? ompx_test_until(variable.data(), variable.type(),
+                                                    static_cast<ompx_cmp_t>(cmp), value.data())
+                                  : status;
+}
+
+int diomp_fortran_atomic_fetch_nb(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,
+                                  ompx_op_t op, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const target(at);
+    array const operand(with);
+    array const result(old);
+    int const status = check_scalars("ompx_atomic_fetch_nb", rank, {target, operand, result});
+    return status == OMPX_SUCCESS ? ompx_atomic_fetch_nb(rank, target.data(), operand.data(),
+                                                         result.data(), target.type(), op, event)
+                                  : status;
+}
+
+int diomp_fortran_compare_swap_nb(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expect, CFI_cdesc_t *wish,
+                                  CFI_cdesc_t *old, ompx_event_t *event) {
+    caller const here(DIOMP_FORTRAN_CALLER);
+    array const target(at);
+    array const expected(expect);
+    array const desired(wish);
+    array const result(old);
+    int const status =
+        check_scalars("ompx_atomic_compare_swap_nb", rank, {target, expected, desired, result});
+    return status == OMPX_SUCCESS
+               ? ompx_atomic_compare_swap_nb(rank, target.data(), expected.data(), desired.data(),
+                                             result.data(), target.type(), event)
+               : status;
+}
+
 int diomp_fortran_register(CFI_cdesc_t *range) {
     caller const here(DIOMP_FORTRAN_CALLER);
     array const given(range);
