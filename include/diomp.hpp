@@ -19,6 +19,7 @@
 
 #include "diomp.h"
 #include "diomp/atomic.hpp"
+#include "diomp/box.hpp"
 #include "diomp/cart.hpp"
 #include "diomp/channel.hpp"
 #include "diomp/collective.hpp"

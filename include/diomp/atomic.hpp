@@ -70,6 +70,15 @@ public:
         return event(handle);
     }
 
+    /// Non-blocking: `before` receives the old value and must not be used until the event is
+    /// complete. The exchange has taken place if it is equal to `expected`.
+    event compare_exchange_nb(T expected, T desired, T &before) const {
+        ompx_event_t handle = nullptr;
+        detail::check(ompx_atomic_compare_swap_nb(where_.rank(), where_.address(), &expected,
+                                                  &desired, &before, type_v<T>, &handle));
+        return event(handle);
+    }
+
     void add(T value) const { update(value, OMPX_SUM); }
     void sub(T value) const { update(negated(value), OMPX_SUM); }
 

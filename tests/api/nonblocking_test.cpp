@@ -207,4 +207,68 @@ TEST(several_events, misuse_is_an_error) {
               OMPX_ERR_ARG);
 }
 
+// The calls of diomp.hpp: the same box and the same places as above.
+TEST(boxes_cpp, arrive_by_all_calls) {
+    int const to = (me + 1) % ranks;
+    int const from = (me + ranks - 1) % ranks;
+    diomp::box<2> const where{volume, here_offsets, dimensions, there_offsets, dimensions};
+    auto const mine = filled(me, to);
+    auto const array = diomp::make_symmetric<double[]>(rows * columns);
+    auto const signal = diomp::make_symmetric<std::uint64_t[]>(1);
+    auto const there = diomp::at(to, array.get());
+    auto const signal_there = diomp::at(to, signal.get());
+    signal[0] = 0;
+    for (int call = 0; call < 4; ++call) {
+        std::fill_n(array.get(), rows * columns, -1.0);
+        diomp::barrier();
+        switch (call) {
+        case 0:
+            diomp::put_box(there, mine.data(), where);
+            break;
+        case 1:
+            diomp::put_box_nb(there, mine.data(), where).wait();
+            break;
+        case 2:
+            diomp::put_box_signal(there, mine.data(), where, signal_there, 1, OMPX_SIGNAL_ADD);
+            EXPECT_EQ(diomp::signal_wait(signal.get(), OMPX_CMP_GE, 1), 1U);
+            break;
+        default:
+            diomp::event sent = diomp::put_box_signal_nb(there, mine.data(), where, signal_there, 1,
+                                                         OMPX_SIGNAL_ADD);
+            EXPECT_EQ(diomp::signal_wait(signal.get(), OMPX_CMP_GE, 2), 2U);
+            sent.wait();
+        }
+        diomp::barrier();
+        expect_box(array.get(), from, me, here_offsets, there_offsets);
+    }
+    // Back: what lies there is this rank's, and comes to where it was taken from.
+    std::vector<double> back(rows * columns, -1.0);
+    diomp::get_box(back.data(), there, where);
+    expect_box(back.data(), me, to, here_offsets, here_offsets);
+    back.assign(rows * columns, -1.0);
+    diomp::get_box_nb(back.data(), there, where).wait();
+    expect_box(back.data(), me, to, here_offsets, here_offsets);
+    if (ranks > 1) {
+        EXPECT_THROW(
+            diomp::put_box_signal(there, mine.data(), where, diomp::at(me, signal.get()), 1),
+            diomp::error);
+    }
+    diomp::barrier();
+}
+
+TEST(atomics_cpp, compare_exchange_without_blocking) {
+    auto const word = diomp::make_symmetric<std::int64_t[]>(1);
+    word[0] = 5;
+    diomp::barrier();
+    diomp::atomic_ref<std::int64_t> const next(diomp::at((me + 1) % ranks, word.get()));
+    std::int64_t before = -1;
+    next.compare_exchange_nb(5, 7, before).wait();
+    EXPECT_EQ(before, 5);
+    next.compare_exchange_nb(5, 9, before).wait();
+    EXPECT_EQ(before, 7) << "no exchange";
+    diomp::barrier();
+    EXPECT_EQ(word[0], 7);
+    diomp::barrier();
+}
+
 } // namespace
