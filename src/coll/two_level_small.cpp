@@ -151,7 +151,7 @@ bool begin_small(two_level_call &call, bool wait_for_all, std::span<const std::b
     arrivals.arrive(data);
     if (current.is_call_leader() && wait_for_all) {
         arrivals.gather();
-        call.internode.disseminate();
+        call.internode.synchronize();
         if (!current.is_clean()) {
             arrivals.publish_result();
             return false;

@@ -7,6 +7,12 @@
 #include <bit>
 
 namespace diomp::group {
+namespace {
+
+/// On fewer nodes each leader soon has a connection to the log2 others of its exchanges anyway.
+constexpr std::size_t min_tree_nodes = 16;
+
+} // namespace
 
 internode_comm::internode_comm(messaging::engine &engine, matcher &messages, std::uint64_t group_id,
                                const node_layout &layout, local_group &local_members)
@@ -20,6 +26,46 @@ internode_comm::internode_comm(messaging::engine &engine, matcher &messages, std
 }
 
 internode_comm::~internode_comm() { queues_.close(group_id_); }
+
+// The first agreement of a group finds no connections, and one at the end of the job does not repay
+// them: two per node are enough for a tree, where a barrier by exchanges has log2 of the nodes.
+bool internode_comm::prefers_tree() const {
+    return layout_.num_nodes() >= min_tree_nodes &&
+           (current_.number() == 1 || current_.signature().what == sync::operation::finalize);
+}
+
+void internode_comm::synchronize() {
+    if (prefers_tree()) {
+        combine_in_tree();
+    } else {
+        disseminate();
+    }
+}
+
+// A binomial tree: the states go up to node 0, and the result comes back. A node's parent lacks the
+// lowest set bit of its number, so all partners are partners of disseminate() too.
+void internode_comm::combine_in_tree() {
+    std::size_t const num = layout_.num_nodes();
+    std::size_t const own = layout_.own_node;
+    std::uint64_t const step_up = step_state;
+    std::uint64_t const step_down = step_state + 1;
+    std::size_t distance = 1;
+    for (; distance < num && (own & distance) == 0; distance *= 2) {
+        if (own + distance < num) {
+            channel_.receive_with_state(current_.call_leader_of(own + distance), step_up, {});
+        }
+    }
+    if (own != 0) {
+        std::size_t const parent = current_.call_leader_of(own - distance);
+        channel_.send_with_state(parent, step_up, {});
+        channel_.receive_with_state(parent, step_down, {});
+    }
+    while ((distance /= 2) > 0) {
+        if (own + distance < num) {
+            channel_.send_with_state(current_.call_leader_of(own + distance), step_down, {});
+        }
+    }
+}
 
 // Dissemination barrier: after round r a node has the states of the 2^(r+1) - 1 nodes before it,
 // directly or through others. If the number of nodes is a power of two, pairs exchange instead:
@@ -62,7 +108,7 @@ status internode_comm::agree_on_call() {
     arrivals_.arrive();
     if (current_.is_call_leader()) {
         arrivals_.gather();
-        disseminate();
+        synchronize();
         arrivals_.publish_result();
     } else {
         arrivals_.wait_for_result();

@@ -51,8 +51,8 @@ public:
     /// Runs the agreement of the call that current_call::begin has started. Receives may be posted
     /// between the two, as long as no member sends to them before the agreement.
     status agree_on_call();
-    /// Dissemination barrier of the call leaders; merges the states of all nodes.
-    void disseminate();
+    /// Barrier of the call leaders; merges the states of all nodes.
+    void synchronize();
 
     /// Collective, part of the call `call`, once per group: gives all members large stage buffers
     /// if every node has the memory.
@@ -64,6 +64,10 @@ public:
     }
 
 private:
+    [[nodiscard]] bool prefers_tree() const;
+    void combine_in_tree();
+    void disseminate();
+
     match_queue_table &queues_;
     std::uint64_t group_id_;
     const node_layout &layout_;

@@ -19,7 +19,7 @@ status payload_exchange::run(const sync::call_signature &call, const sync::round
     internode_.arrivals().arrive(std::as_bytes(std::span(payload)));
     if (current.is_call_leader()) {
         gather_on_node();
-        internode_.disseminate();
+        internode_.synchronize();
         internode_.arrivals().publish_result();
     } else {
         internode_.arrivals().wait_for_result();
