@@ -2,6 +2,7 @@
 // Loops of the predefined operators, one per type and operator, compiled for the baseline and for
 // AVX2; selected at run time by processor. Contraction into fused multiply-adds is off, so that
 // both versions give the same bits.
+#include "base/cpu_features.h"
 #include "base/minimum_maximum.h"
 #include "base/small_floats.h"
 #include "coll/internal/operators.h"
@@ -110,10 +111,7 @@ __attribute__((target("avx2"))) void combine_avx2(void *out, const void *a, cons
     combine_arrays<op, T>(out, a, b, count);
 }
 
-bool has_avx2() {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") != 0;
-}
+const bool has_avx2 = has_cpu_feature(cpu_feature::avx2);
 #endif
 
 template <int op, typename T>
@@ -121,7 +119,7 @@ combine_function choose([[maybe_unused]] instruction_set isa) {
 #if defined(__x86_64__)
     // x87 has no vector instructions.
     if constexpr (!std::same_as<T, long double>) {
-        if (isa == instruction_set::best && has_avx2()) {
+        if (isa == instruction_set::best && has_avx2) {
             return combine_avx2<op, T>;
         }
     }

@@ -3,6 +3,7 @@
 
 #include "base/autotuner.h"
 #include "base/cpu.h"
+#include "base/cpu_features.h"
 #include "base/per_thread.h"
 #include "rma/internal/copy_loops.h"
 
@@ -192,8 +193,7 @@ int copy_large_put(void *destination, const void *source, std::size_t nbytes,
 
 void calibrate_copies() {
 #if DIOMP_UPPER_REGISTERS
-    __builtin_cpu_init();
-    detail::g_has_upper_registers = __builtin_cpu_supports("avx512vl") != 0;
+    detail::g_has_upper_registers = has_cpu_feature(cpu_feature::avx512vl);
 #endif
     loops::calibrate();
 }

@@ -13,7 +13,8 @@
 #include <memory>
 
 #if defined(__x86_64__) && !DIOMP_THREAD_SANITIZER
-#include <cpuid.h>
+#include "base/cpu_features.h"
+
 #include <immintrin.h>
 #define DIOMP_X86_LOOPS 1
 #else
@@ -77,11 +78,10 @@ std::size_t stream_sse2(char *to, const char *from, std::size_t nbytes) {
 using stream_loop = std::size_t (*)(char *, const char *, std::size_t);
 
 stream_loop best_stream() {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) {
+    if (has_cpu_feature(cpu_feature::avx512f)) {
         return stream_avx512;
     }
-    return __builtin_cpu_supports("avx2") ? stream_avx2 : stream_sse2;
+    return has_cpu_feature(cpu_feature::avx2) ? stream_avx2 : stream_sse2;
 }
 
 const stream_loop stream_body = best_stream();
@@ -147,17 +147,7 @@ __attribute__((target("avx512f"))) int copy_512(void *destination, const void *s
     return 0;
 }
 
-bool has_erms() {
-    constexpr unsigned leaf = 7;
-    constexpr unsigned erms = 1U << 9;
-    unsigned a = 0;
-    unsigned b = 0;
-    unsigned c = 0;
-    unsigned d = 0;
-    return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) != 0 && (b & erms) != 0;
-}
-
-const bool fast_string_copy = has_erms();
+const bool fast_string_copy = has_cpu_feature(cpu_feature::fast_string_copy);
 
 /// The shortest time of several trials, in seconds.
 template <typename Copy>
@@ -216,12 +206,12 @@ void benchmark_loops() {
 
 std::atomic<loop> detail::g_vector_loop{copy_256};
 std::atomic<std::size_t> detail::g_max_vector_bytes{
-    __builtin_cpu_supports("avx2") != 0 ? std::size_t{256} << 10 : 0};
+    has_cpu_feature(cpu_feature::avx2) ? std::size_t{256} << 10 : 0};
 
 std::span<const loop> vector_loops() {
     static constexpr std::array<loop, 2> all = {copy_256, copy_512};
-    bool const has_any = __builtin_cpu_supports("avx2") != 0;
-    bool const has_both = has_any && __builtin_cpu_supports("avx512f") != 0;
+    bool const has_any = has_cpu_feature(cpu_feature::avx2);
+    bool const has_both = has_any && has_cpu_feature(cpu_feature::avx512f);
     return std::span(all).first(has_both ? 2 : has_any ? 1 : 0);
 }
 
