@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <poll.h>
@@ -250,9 +251,9 @@ private:
             if (ready[0].revents == 0) {
                 return launcher_gone();
             }
-            ssize_t const size = recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+            ssize_t const size = recv(socket_.get(), buffer_.get(), max_packet_bytes, MSG_DONTWAIT);
             if (size > 0) {
-                return std::string(buffer_.data(), static_cast<std::size_t>(size));
+                return std::string(buffer_.get(), static_cast<std::size_t>(size));
             }
             if (size == 0 || errno == ECONNRESET) {
                 return launcher_gone();
@@ -276,7 +277,8 @@ private:
     std::optional<std::optional<std::string>> reply_; ///< inner: empty if not published
     bool is_fence_done_ = false;
     bool is_receiving_ = false; ///< a thread is in receive()
-    std::vector<char> buffer_ = std::vector<char>(max_packet_bytes);
+    /// Not initialized: most packets need few of its pages.
+    std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(max_packet_bytes);
 };
 
 result<int> number_from(const std::function<const char *(const char *)> &lookup,

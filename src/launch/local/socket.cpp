@@ -6,14 +6,15 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <sys/socket.h>
 
 namespace diomp::launch::local {
 
 result<first_packet> receive_first(int socket) {
     first_packet received;
-    received.bytes.resize(max_packet_bytes);
-    descriptors_message<2> message(received.bytes.data(), received.bytes.size());
+    auto const bytes = std::make_unique_for_overwrite<char[]>(max_packet_bytes); // few are used
+    descriptors_message<2> message(bytes.get(), max_packet_bytes);
     ssize_t size = 0;
     do {
         size = recvmsg(socket, message.header(), MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -28,7 +29,7 @@ result<first_packet> receive_first(int socket) {
     if (size == 0) {
         return error(OMPX_ERR_PEER, "diomp-run has ended");
     }
-    received.bytes.resize(static_cast<std::size_t>(size));
+    received.bytes.assign(bytes.get(), static_cast<std::size_t>(size));
     auto descriptors = message.take_all();
     if (descriptors.empty()) {
         return error(OMPX_ERR_SYSTEM, "diomp-run's first packet carries no descriptor");
