@@ -16,6 +16,9 @@ import unittest
 from cgroup import memory_cgroup
 from job_tools import LIMIT_S, PROBE, RUN, job_case
 
+# Ranks that diomp-run forks, and so many that it starts them by vfork (spawn.h).
+FEW_AND_MANY = (2, 64)
+
 class job_test(job_case):
     # ---- Exit status
 
@@ -68,9 +71,10 @@ class job_test(job_case):
             with open(path, "wb") as file:
                 file.write(b"#!/no/such/interpreter\n")
             os.chmod(path, stat.S_IRWXU)
-            status, _, err = self.run_job("-n", "2", path)
-            self.assertEqual(status, 126)
-            self.assertIn("cannot execute " + path, self.one_message(err))
+            for ranks in FEW_AND_MANY:
+                status, _, err = self.run_job("-n", str(ranks), path)
+                self.assertEqual(status, 126)
+                self.assertIn("cannot execute " + path, self.one_message(err))
 
     def test_script_without_interpreter_line(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -78,8 +82,9 @@ class job_test(job_case):
             with open(path, "w") as file:
                 file.write('echo "rank $DIOMP_RANK $1"\n')
             os.chmod(path, stat.S_IRWXU)
-            status, out, _ = self.run_job("-n", "2", path, "word")
-            self.assertEqual((status, sorted(out.split("\n"))), (0, ["", "rank 0 word", "rank 1 word"]))
+            for ranks in FEW_AND_MANY:
+                status, out, _ = self.run_job("-n", str(ranks), path, "word")
+                self.assertEqual((status, sorted(out.splitlines())), (0, sorted(f"rank {i} word" for i in range(ranks))))
 
     def test_timeout_is_124(self):
         status, _, err = self.run_job("-n", "2", "--timeout", "0.2", "sleep", "60")
@@ -253,23 +258,27 @@ class job_test(job_case):
 
     def test_descriptors_of_a_rank(self):
         # Its three, the launcher's socket and the one that ls opens; nothing of diomp-run's.
-        status, out, _ = self.run_job("-n", "2", "--tag-output", "ls", "/proc/self/fd")
-        self.assertEqual(status, 0)
-        self.assertEqual(len(out.splitlines()), 2 * 5)
+        for ranks in FEW_AND_MANY:
+            status, out, _ = self.run_job("-n", str(ranks), "--tag-output", "ls", "/proc/self/fd")
+            self.assertEqual(status, 0)
+            self.assertEqual(len(out.splitlines()), ranks * 5)
 
     def test_signal_mask_and_handlers_are_the_default(self):
-        status, out, _ = self.run_job("-n", "1", "cat", "/proc/self/status")
-        self.assertEqual(status, 0)
-        masks = [int(mask, 16) for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\t([0-9a-f]+)", out)]
-        # 32 and 33 are glibc's own: its posix_spawn, as make uses it, leaves them ignored for ever.
-        self.assertEqual([mask & ~(0b11 << 31) for mask in masks], [0] * 3)
+        for ranks in FEW_AND_MANY:
+            status, out, _ = self.run_job("-n", str(ranks), "cat", "/proc/self/status")
+            self.assertEqual(status, 0)
+            masks = [int(mask, 16) for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\t([0-9a-f]+)", out)]
+            # 32 and 33 are glibc's own: its posix_spawn, as make uses it, leaves them ignored for ever.
+            self.assertEqual([mask & ~(0b11 << 31) for mask in masks], [0] * 3 * ranks)
 
     def test_binding(self):
         cpus = sorted(os.sched_getaffinity(0))
-        status, out, _ = self.run_job("-n", "1", "--bind-to", "none", "grep", "Cpus_allowed_list", "/proc/self/status")
         with open("/proc/self/status") as file:
             unbound = next(line for line in file if line.startswith("Cpus_allowed_list"))
-        self.assertEqual((status, out), (0, unbound))
+        for ranks in FEW_AND_MANY:
+            status, out, _ = self.run_job("-n", str(ranks), "--bind-to", "none", "grep", "Cpus_allowed_list",
+                                          "/proc/self/status")
+            self.assertEqual((status, out), (0, unbound * ranks))
         if len(cpus) < 2:
             self.skipTest("one cpu")
         status, out, _ = self.shell(2, 'grep Cpus_allowed: /proc/self/status')

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "node.h"
 
+#include "base/sanitizer.h"
 #include "launch/openmp_files.h"
 #include "orphans.h"
 
+#include <climits>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,11 @@ namespace diomp::run {
 namespace local = launch::local;
 
 namespace {
+
+/// A fork of a process with the descriptors of so many ranks is expensive (spawn.h). A stack in the
+/// caller's memory is nothing that the sanitizers know.
+constexpr int min_vfork_ranks =
+    DIOMP_THREAD_SANITIZER != 0 || DIOMP_ADDRESS_SANITIZER != 0 ? INT_MAX : 64;
 
 /// Sets the number of libomp's hidden helper threads, unless the user has set it.
 void set_helper_threads(std::vector<std::string> &environment, const std::string &rank_devices,
@@ -59,6 +66,11 @@ status node::start(node_plan plan, exchange_events &exchange,
     plan_ = std::move(plan);
     oom_ = oom_counter::of_this_process();
     ranks_ = std::vector<rank_process>(static_cast<std::size_t>(plan_.ranks));
+    if (plan_.ranks >= min_vfork_ranks) {
+        auto slots = vfork_slots::create();
+        DIOMP_TRY(slots);
+        vfork_slots_.emplace(slots.take());
+    }
     for (int rank = plan_.first_rank; rank < plan_.first_rank + plan_.ranks; ++rank) {
         auto ends = descriptors(rank);
         DIOMP_TRY(ends);
@@ -103,6 +115,9 @@ status node::start_rank(int rank, exchange_events &exchange, const rank_descript
     request.standard_error = descriptors.err.get();
     request.inherited = rank_end.get();
     request.cpus = plan_.placement[static_cast<std::size_t>(rank - plan_.first_rank)];
+    if (request.cpus.empty() && vfork_slots_) {
+        request.slots = &*vfork_slots_;
+    }
     auto &started = at(rank);
     DIOMP_TRY(started.process.start(request));
     ++started_;

@@ -90,6 +90,7 @@ private:
     node_events &events_;
     guard guard_;
     node_plan plan_;
+    std::optional<vfork_slots> vfork_slots_; ///< if there are many ranks
     oom_counter oom_;
     std::unique_ptr<stack_collector> stacks_;
     std::unique_ptr<rank_terminator> terminator_;

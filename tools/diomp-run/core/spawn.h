@@ -3,13 +3,16 @@
 //
 // The caller does not wait for exec, as it would with vfork or posix_spawn. The child binds itself
 // to processors before exec, so that the program never runs on others, and may wait seconds for a
-// busy processor. A fork of diomp-run costs about 0.1 ms more than vfork.
+// busy processor. A fork of diomp-run costs about 0.1 ms more than vfork, and 1 ms more with the
+// descriptors of a thousand ranks. So many ranks, which are not bound, start with vfork_slots.
 #pragma once
 
 #include "base/result.h"
 #include "base/signal_dispositions.h"
+#include "base/unique_fd.h"
 #include "cpu_layout.h"
 
+#include <array>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -18,6 +21,25 @@
 #include <vector>
 
 namespace diomp::run {
+
+/// Descriptors with low numbers, for children that begin with the memory and the descriptors of
+/// this process (vfork): a child keeps these and closes all others at once, in time that does not
+/// depend on their number. Other processes get no copies of them.
+class vfork_slots {
+public:
+    static constexpr std::size_t num = 4; ///< the standard ones and an inherited one
+
+    /// Call while few descriptors are open.
+    static result<vfork_slots> create();
+    [[nodiscard]] int operator[](std::size_t slot) const { return fds_[slot].get(); }
+    [[nodiscard]] unsigned highest() const { return static_cast<unsigned>(fds_.back().get()); }
+    /// Makes the slots copies of these descriptors; -1: of /dev/null.
+    [[nodiscard]] status fill(const std::array<int, num> &with) const;
+
+private:
+    unique_fd null_;
+    std::array<unique_fd, num> fds_; ///< ascending
+};
 
 struct spawn_request {
     std::string path;
@@ -32,24 +54,28 @@ struct spawn_request {
     cpu_list cpus;      ///< empty: unbound
     original_signals signals;
     rlimit open_files{};
+    /// If not null: the caller waits for exec. Lives until then; for unbound processes only.
+    const vfork_slots *slots = nullptr;
 };
 
 /// A shared page in which a child reports why exec failed.
 class exec_outcome {
 public:
     static result<exec_outcome> create();
-    exec_outcome() = default;
+    /// The outcome is known: errno, or 0 for success.
+    explicit exec_outcome(int error_number = 0) : known_(error_number) {}
     exec_outcome(exec_outcome &&other) noexcept;
     exec_outcome &operator=(exec_outcome &&other) noexcept;
     ~exec_outcome();
 
-    void report(int error_number) const;
+    [[nodiscard]] int *page() const { return page_; }
     /// Returns the reported errno; 0 if nothing has failed so far.
     [[nodiscard]] int error_number() const;
 
 private:
     explicit exec_outcome(int *page) : page_(page) {}
     int *page_ = nullptr;
+    int known_ = 0;
 };
 
 class spawned_process {
@@ -72,7 +98,7 @@ private:
 
 /// Starts a process that leads a process group of its own and is killed when diomp-run dies. It
 /// gets the signal dispositions that diomp-run was started with (original_signals). Returns without
-/// waiting for exec.
+/// waiting for exec, unless the request has slots.
 result<spawned_process> spawn(const spawn_request &request);
 
 } // namespace diomp::run
