@@ -135,8 +135,9 @@ TEST_P(spanning, different_calls_are_told_on_all_in_the_same_words) {
 }
 
 TEST_P(spanning, who_is_late_is_named_on_all_and_meets_later) {
-    // What follows has to be done in that time, by up to nine threads on a core or two.
-    thread_groups job(make_ranks(DIOMP_THREAD_SANITIZER ? 2 : 0.5), 0, GetParam());
+    // What follows has to be done in that time, by up to 18 threads on a core or two.
+    bool const is_slow = DIOMP_THREAD_SANITIZER || GetParam().size() > 9;
+    thread_groups job(make_ranks(is_slow ? 2 : 0.5), 0, GetParam());
     std::atomic<int> gave_up{0};
     job.run([&](world_rank self) {
         group &world = job.registry(self).world();
@@ -154,6 +155,29 @@ TEST_P(spanning, who_is_late_is_named_on_all_and_meets_later) {
             EXPECT_TRUE(world.arrive_and_wait(barrier).ok());
         }
         expect_meets(world, self);
+    });
+}
+
+// On many nodes these calls use another pattern than the calls between them.
+TEST_P(spanning, the_last_call_of_a_job_waits_for_all_and_names_another_call) {
+    thread_groups job(make_ranks(20), 0, GetParam());
+    std::atomic<int> entered{0};
+    job.run([&](world_rank self) {
+        group &world = job.registry(self).world();
+        for (int round = 1; round <= 20; ++round) {
+            entered.fetch_add(1);
+            ASSERT_TRUE(world.arrive_and_wait({.what = operation::finalize}).ok());
+            EXPECT_GE(entered.load(), round * job.size());
+        }
+        for (int odd = 0; odd < job.size(); odd += 3) {
+            status const met = world.arrive_and_wait(
+                {.what = self.value() == odd ? operation::barrier : operation::finalize});
+            ASSERT_FALSE(met.ok());
+            EXPECT_EQ(met.failure().code(), OMPX_ERR_MISMATCH) << met.failure().message();
+            EXPECT_THAT(met.failure().message(),
+                        HasSubstr(fmt::format("rank {} made ompx_barrier()", odd)));
+            expect_meets(world, self);
+        }
     });
 }
 
@@ -244,6 +268,11 @@ INSTANTIATE_TEST_SUITE_P(layouts, spanning,
                                          nodes{0, 0, 1, 1}, nodes{0, 1, 2}, nodes{0, 1, 2, 3, 4},
                                          nodes{2, 1, 1, 0, 2, 0, 2},
                                          nodes{0, 0, 0, 1, 1, 2, 2, 2, 3}));
+// Trees of 16 and 17 nodes.
+INSTANTIATE_TEST_SUITE_P(
+    trees, spanning,
+    testing::Values(nodes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+                    nodes{16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 3}));
 
 } // namespace
 } // namespace diomp::group

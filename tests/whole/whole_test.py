@@ -179,6 +179,15 @@ class whole_test(jobs.jobs):
         for _ in range(15):
             self.succeeds(8, "nothing", DIOMP_TIMEOUT="10")
 
+    def test_start_and_end_of_many_nodes_open_few_connections(self):
+        # A tree has one connection less than ranks; a barrier by exchanges would open 80.
+        ranks = 32
+        _, err = self.succeeds(ranks, "nothing", DIOMP_NODE_SIZE="1", DIOMP_NETWORK="tcp", DIOMP_LOG="tcp:debug",
+                               DIOMP_SEGMENT_SIZE="1M")
+        opened = re.findall(r"\[(\d+)@.*tcp: connecting to rank (\d+)", err)
+        pairs = {tuple(sorted((int(a), int(b)))) for a, b in opened}
+        self.assertEqual(len(pairs), ranks - 1, sorted(pairs))
+
     def test_start_and_exit_of_four_ranks(self):
         loaded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
         limit = (START_LIMIT_LOADED_S if loaded else START_LIMIT_S) * SLOWER
