@@ -3,8 +3,10 @@
 //
 // arrive_and_wait: 2 arrivals of each member at its node's barrier (arrival_protocol.h), and a
 // dissemination barrier between the call leaders: with N nodes each call leader sends and receives
-// ceil(log2 N) messages of 56 bytes. A call leader that fails still sends its remaining messages,
-// with its failure in them, so that the other nodes do not time out one after another.
+// ceil(log2 N) messages of 56 bytes. Or a tree, with two messages per call leader on average: where
+// the connections count more than the rounds (synchronize). A call leader that fails still sends
+// its remaining messages, with its failure in them, so that the other nodes do not time out one
+// after another.
 //
 // The collective calls (coll/internal/two_level) are built from the parts.
 #pragma once
@@ -51,7 +53,7 @@ public:
     /// Runs the agreement of the call that current_call::begin has started. Receives may be posted
     /// between the two, as long as no member sends to them before the agreement.
     status agree_on_call();
-    /// Barrier of the call leaders; merges the states of all nodes.
+    /// Barrier of the call leaders; merges the states of all nodes. Part of the current call.
     void synchronize();
 
     /// Collective, part of the call `call`, once per group: gives all members large stage buffers
