@@ -14,7 +14,7 @@ using diomp::api::remote_client_guard;
 using diomp::rma::direction;
 namespace remote = diomp::offload::remote;
 
-status closed() {
+status devices_closed() {
     return diomp::error(OMPX_ERR_STATE, "the program has ended its use of remote devices",
                         "make the call before main returns");
 }
@@ -42,20 +42,20 @@ public:
         remote_client_guard const used;
         return used.client() != nullptr
                    ? remote::move(*used.client(), dir, device_address, here, runs)
-                   : closed();
+                   : devices_closed();
     }
     status move_between(direction dir, std::uint64_t there, int index, std::uint64_t here,
                         std::span<const diomp::rma::run> runs) override {
         remote_client_guard const used;
         return used.client() != nullptr
                    ? remote::move_between(*used.client(), dir, there, index, here, runs)
-                   : closed();
+                   : devices_closed();
     }
     status wait_for_regions(int index) override {
         remote_client_guard const used;
         return used.client() != nullptr ? used.client()->wait_for_deferred(used.client()->device(
                                               static_cast<std::size_t>(index)))
-                                        : closed();
+                                        : devices_closed();
     }
 };
 
