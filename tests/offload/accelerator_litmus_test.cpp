@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Litmus tests of the order of memory, on the stand-in: the roles are threads of the test that run
+// the code of GPUs in regions, by loads and stores, by requests, or both.
+#include "offload/accelerated_region.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using litmus_by = diomp_endpoint *;
+
+int litmus_put(litmus_by by, int rank, void *dst, const void *src, std::uint64_t nbytes) {
+    return diomp_device_put(by, DIOMP_CALL_PUT, rank, dst, src, nbytes, {0, 1}, nullptr);
+}
+int litmus_get(litmus_by by, void *dst, int rank, const void *src, std::uint64_t nbytes) {
+    return diomp_device_get(by, DIOMP_CALL_GET, dst, rank, src, nbytes, {0, 1}, nullptr);
+}
+int litmus_fence(litmus_by by) {
+    diomp_call const call{DIOMP_CALL_FENCE, -1, {}};
+    diomp_fence_system();
+    return diomp_ring_fence(by, &call);
+}
+int litmus_put_signal(litmus_by by, int rank, void *dst, const void *src, std::uint64_t nbytes,
+                      std::uint64_t *signal, std::uint64_t value) {
+    return diomp_device_put_signal(by, rank, dst, src, nbytes, {signal, value, OMPX_SIGNAL_SET});
+}
+int litmus_signal_wait(litmus_by by, const std::uint64_t *signal, std::uint64_t value) {
+    diomp_call const call{DIOMP_CALL_SIGNAL_WAIT, -1, {}};
+    return diomp_device_wait(by, &call, signal, {8, 0, OMPX_CMP_GE, value});
+}
+int litmus_flag_wait(litmus_by by, const std::uint64_t *flag, std::uint64_t value) {
+    return diomp_device_wait_until(by, flag, OMPX_UINT64, OMPX_CMP_GE, &value);
+}
+bool litmus_is_mapped(litmus_by by, const void *address, int rank) {
+    return diomp_device_is_mapped(by, rank, address, 8) != 0;
+}
+
+#include "offload/litmus_ranks.h"
+
+using namespace accelerated;
+
+std::uint64_t *g_memory; ///< symmetric memory of device 0
+
+void roles_of_this_rank(const litmus_batch *of, litmus_seen *seen, int *status) {
+    region const inside;
+    std::vector<std::thread> threads;
+    for (int role = 0; role < of->num_roles; ++role) {
+        if (of->rank_of[role] == me()) {
+            threads.emplace_back([&, role] {
+                status[role] = litmus_role(inside.own(), of, role, g_memory, &seen[role]);
+            });
+        }
+    }
+    for (std::thread &each : threads) {
+        each.join();
+    }
+}
+
+TEST(litmus, no_forbidden_outcome) {
+    constexpr double seconds = 1.5;
+    on_device<std::uint64_t> const memory(LITMUS_WORDS);
+    std::fill_n(memory.at(), static_cast<std::size_t>(LITMUS_WORDS), 0U);
+    g_memory = memory.at();
+    meet();
+    std::string text(600, '\0');
+    EXPECT_EQ(litmus_run(roles_of_this_rank, seconds, text.data(), text.size()), 0) << text.c_str();
+}
+
+} // namespace

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Litmus tests of the order of memory on rings alone: two devices of one process, each with a ring
+// and a proxy that copies between their segments. With the thread sanitizer: each access that the
+// rings and signals do not order is a data race, also where no iteration shows it.
+#include "offload/ring_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using litmus_by = diomp_endpoint *;
+
+int litmus_put(litmus_by by, int rank, void *dst, const void *src, std::uint64_t nbytes) {
+    return diomp_device_put(by, DIOMP_CALL_PUT, rank, dst, src, nbytes, {0, 1}, nullptr);
+}
+int litmus_get(litmus_by by, void *dst, int rank, const void *src, std::uint64_t nbytes) {
+    return diomp_device_get(by, DIOMP_CALL_GET, dst, rank, src, nbytes, {0, 1}, nullptr);
+}
+int litmus_fence(litmus_by by) {
+    diomp_call const call{DIOMP_CALL_FENCE, -1, {}};
+    diomp_fence_system();
+    return diomp_ring_fence(by, &call);
+}
+int litmus_put_signal(litmus_by by, int rank, void *dst, const void *src, std::uint64_t nbytes,
+                      std::uint64_t *signal, std::uint64_t value) {
+    return diomp_device_put_signal(by, rank, dst, src, nbytes, {signal, value, OMPX_SIGNAL_SET});
+}
+int litmus_signal_wait(litmus_by by, const std::uint64_t *signal, std::uint64_t value) {
+    diomp_call const call{DIOMP_CALL_SIGNAL_WAIT, -1, {}};
+    return diomp_device_wait(by, &call, signal, {8, 0, OMPX_CMP_GE, value});
+}
+int litmus_flag_wait(litmus_by by, const std::uint64_t *flag, std::uint64_t value) {
+    return diomp_device_wait_until(by, flag, OMPX_UINT64, OMPX_CMP_GE, &value);
+}
+bool litmus_is_mapped(litmus_by by, const void *address, int rank) {
+    return diomp_device_is_mapped(by, rank, address, 8) != 0;
+}
+
+#include "offload/litmus.h"
+
+constexpr int num_devices = 2;
+
+/// Moves bytes as the runtime does: an aligned word by one access, which other devices may read
+/// meanwhile. Acquire and release, since the sanitizer does not know fences.
+void move(char *to, const char *from, std::uint64_t nbytes) {
+    if (nbytes == sizeof(std::uint64_t)) {
+        auto *const word = reinterpret_cast<std::uint64_t *>(to);
+        __atomic_store_n(
+            word, __atomic_load_n(reinterpret_cast<const std::uint64_t *>(from), __ATOMIC_ACQUIRE),
+            __ATOMIC_RELEASE);
+        return;
+    }
+    std::memcpy(to, from, nbytes);
+}
+
+class scripted_device : public ring_tests::ring_fixture {
+public:
+    explicit scripted_device(int rank) : memory(static_cast<std::size_t>(LITMUS_WORDS)) {
+        own_.rank = rank;
+        own_.num_ranks = num_devices;
+        own_.base = address(memory.data());
+        own_.segment_bytes = own_.symmetric_end = own_.mapped_begin = LITMUS_WORDS * 8;
+        own_.timeout_ns = 20'000'000'000; // what is lost ends the test
+        peers_[0] = {};                   // all by requests, also to the own rank
+    }
+    void TestBody() override {}
+
+    diomp_endpoint *endpoint() { return &own_; }
+    std::string error() { return message(); }
+    /// Executes the next request; false: there is none.
+    bool serve(std::array<std::unique_ptr<scripted_device>, num_devices> &all) {
+        diomp_request what{};
+        if (!ring_.take(what)) {
+            return false;
+        }
+        std::array<std::uint64_t, 6> reply{};
+        auto &peer = *all[static_cast<std::size_t>(what.rank < 0 ? 0 : what.rank)];
+        execute(what, peer, reply);
+        ring_.complete(what, 0, reply);
+        return true;
+    }
+
+    std::vector<std::uint64_t> memory;
+
+private:
+    char *here(std::uint64_t address) const {
+        return reinterpret_cast<char *>(address); // NOLINT(performance-no-int-to-ptr)
+    }
+    char *at(scripted_device &peer, std::uint64_t address) const {
+        return here(peer.own_.base + (address - own_.base));
+    }
+    void execute(const diomp_request &what, scripted_device &peer,
+                 std::array<std::uint64_t, 6> &reply) const {
+        auto const &field = what.field;
+        switch (what.operation % DIOMP_REQUEST_REPLY) {
+        case DIOMP_REQUEST_PUT:
+            return move(at(peer, field[0]), here(field[3]), field[4]);
+        case DIOMP_REQUEST_PUT_INLINE:
+            return move(at(peer, field[0]), reinterpret_cast<const char *>(&field[1]), what.detail);
+        case DIOMP_REQUEST_GET_REPLY:
+            return move(reinterpret_cast<char *>(reply.data()), at(peer, field[0]), what.detail);
+        case DIOMP_REQUEST_PUT_SIGNAL:
+            move(at(peer, field[0]), here(field[3]), field[4]);
+            return diomp_release_64(at(peer, field[1]), field[2]);
+        case DIOMP_REQUEST_PUT_SIGNAL_INLINE:
+            if ((what.detail & 0xff) != 0) {
+                move(at(peer, field[0]), reinterpret_cast<const char *>(&field[3]),
+                     what.detail & 0xff);
+            }
+            return diomp_release_64(at(peer, field[1]), field[2]);
+        default:
+            diomp_fence_system(); // a fence; what came before is complete
+        }
+    }
+};
+
+TEST(request_litmus, no_forbidden_outcome) {
+    constexpr int max_rounds = 40;
+    auto const until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::array<std::unique_ptr<scripted_device>, num_devices> devices{
+        std::make_unique<scripted_device>(0), std::make_unique<scripted_device>(1)};
+    ring_tests::proxy_thread const first([&] { return devices[0]->serve(devices); });
+    ring_tests::proxy_thread const second([&] { return devices[1]->serve(devices); });
+    std::uint64_t number = 1;
+    for (int n = 0; n == 0 || (n < max_rounds && std::chrono::steady_clock::now() < until); ++n) {
+        for (int test = 0; test < LITMUS_TESTS; ++test) {
+            litmus_batch const batch = litmus_nth_batch(test, n, num_devices, number);
+            std::array<litmus_seen, LITMUS_ROLES> seen{};
+            ring_tests::run_threads(batch.num_roles, [&](int role) {
+                auto &on = *devices[static_cast<std::size_t>(batch.rank_of[role])];
+                EXPECT_EQ(litmus_role(on.endpoint(), &batch, role, on.memory.data(),
+                                      &seen[static_cast<std::size_t>(role)]),
+                          0)
+                    << litmus_name(test) << ": " << on.error();
+            });
+            for (int i = 0; i < LITMUS_BATCH; ++i) {
+                std::array<char, 600> text{};
+                ASSERT_EQ(litmus_forbids(&batch, seen.data(), i, text.data(), text.size()), 0)
+                    << text.data();
+            }
+            number += LITMUS_BATCH;
+        }
+    }
+}
+
+} // namespace
