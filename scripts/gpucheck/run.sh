@@ -255,6 +255,8 @@ calls_in_regions() {
     # By requests to the rank's proxy thread.
     gpu_test calls.ring.np1 25 env $calls $(ranks 1 offload_device_rings)
     gpu_test calls.ring.np2 25 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
+    # The order of memory, between teams of one region.
+    gpu_test calls.litmus 20 env $calls $(ranks 1 offload_device_litmus)
     gpu_test figures.calls.ring 25 env $calls $(ranks 1 bench_device_rings)
     gpu_test figures.calls.ring_tcp 40 env $calls DIOMP_NODE_SIZE=1 DIOMP_NETWORK=tcp $(ranks 2 bench_device_rings)
     gpu_test calls.timeout 20 env $calls DIOMP_TIMEOUT=2 $(ranks 1 offload_device_calls timeout)
@@ -264,6 +266,8 @@ calls_in_regions() {
 calls_together() {
     calls="DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"
     gpu_test calls.together 25 env $calls $(ranks 2 offload_device_calls together)
+    gpu_test calls.litmus.together 20 env $calls $(ranks 2 offload_device_litmus)
+    gpu_test calls.litmus.together_ring 20 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_litmus)
     for region in step run; do
         gpu_test calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $small --region $region)
         gpu_test figures.calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $large --region $region)
