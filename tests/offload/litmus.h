@@ -27,7 +27,7 @@ enum litmus_test {
     LITMUS_TESTS
 };
 
-enum { LITMUS_ROLES = 4, LITMUS_BATCH = 20, LITMUS_MAX_WORDS = 1024, LITMUS_CELLS = 64 };
+enum { LITMUS_ROLES = 4, LITMUS_BATCH = 10, LITMUS_MAX_WORDS = 1024, LITMUS_CELLS = 64 };
 
 /* Of each rank's memory, in words; what different roles write is 128 bytes apart. */
 enum {
