@@ -8,13 +8,15 @@
  * have on the host: ompx_rank_num, ompx_get_rank_num, ompx_num_ranks, ompx_get_num_ranks,
  * ompx_remote_ptr, ompx_put, ompx_get, ompx_put_nb and ompx_get_nb, ompx_event_wait and
  * ompx_event_test, ompx_put_signal, ompx_signal_wait, ompx_signal_test, ompx_wait_until,
- * ompx_atomic_*, ompx_fence, ompx_waitRMA, ompx_waitALLRMA. A host device runs the library's own
- * functions. On a GPU
+ * ompx_atomic_*, ompx_fence, ompx_waitRMA, ompx_waitALLRMA, ompx_barrier. A host device runs the
+ * library's own functions. On a GPU
  *  - a remote location is named by an address in the symmetric memory of the device
  *    (ompx_target_alloc) or in memory that OpenMP has mapped there: the same offset in the segment
  *    of the other rank's device;
  *  - an error is returned, and the sentence is reported when the region ends, as that of a call on
  *    the host would be (DIOMP_ERRORS), by the thread that waits for the region;
+ *  - ompx_barrier waits for the corresponding device of all ranks; other groups are
+ *    OMPX_ERR_UNSUPPORTED;
  *  - atomics order no other accesses; ompx_put_signal and ompx_fence do.
  * What may wait for what, and which memory each path reaches: docs/device-calls.md.
  */

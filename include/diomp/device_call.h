@@ -34,6 +34,7 @@ DIOMP_ON_DEVICE_ int diomp_device_status(int reason) {
     case DIOMP_DEVICE_PAST_END:
         return OMPX_ERR_RANGE;
     case DIOMP_DEVICE_UNREACHABLE:
+    case DIOMP_DEVICE_GROUP:
         return OMPX_ERR_UNSUPPORTED;
     case DIOMP_DEVICE_VERSION:
         return OMPX_ERR_STATE;

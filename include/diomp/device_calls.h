@@ -8,6 +8,7 @@
 #define DIOMP_DEVICE_CALLS_H
 
 #include "device_atomics.h"
+#include "device_barrier.h"
 #include "device_transfers.h"
 #include "device_waits.h"
 

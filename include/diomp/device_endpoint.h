@@ -12,7 +12,10 @@
 
 #include <stdint.h>
 
-#define DIOMP_ENDPOINT_VERSION 2
+#define DIOMP_ENDPOINT_VERSION 3
+
+/** Words of a barrier, one for each round: enough for 2^32 ranks. */
+#define DIOMP_BARRIER_WORDS 32
 
 /** Another rank's device segment, as this device sees it: loads and stores reach [0, front_bytes)
  * and [back_begin, segment_bytes) of it. */
@@ -41,9 +44,10 @@ enum diomp_device_reason {
     DIOMP_DEVICE_UNKNOWN_CMP,
     DIOMP_DEVICE_TIMED_OUT,
     DIOMP_DEVICE_JOB_BROKEN,
-    DIOMP_DEVICE_NO_REPLY,   /**< the proxy has not replied within the time limit */
-    DIOMP_DEVICE_GAVE_UP,    /**< the job is broken, so a reply is no longer waited for */
-    DIOMP_DEVICE_RING_BROKEN /**< a request could not be stored earlier */
+    DIOMP_DEVICE_NO_REPLY,    /**< the proxy has not replied within the time limit */
+    DIOMP_DEVICE_GAVE_UP,     /**< the job is broken, so a reply is no longer waited for */
+    DIOMP_DEVICE_RING_BROKEN, /**< a request could not be stored earlier */
+    DIOMP_DEVICE_GROUP        /**< the call takes no group but the world */
 };
 
 /** The calls, for error messages. */
@@ -60,7 +64,8 @@ enum diomp_device_call {
     DIOMP_CALL_TEAM_PUT,
     DIOMP_CALL_TEAM_GET,
     DIOMP_CALL_TEAM_PUT_SIGNAL,
-    DIOMP_CALL_EVENT_WAIT
+    DIOMP_CALL_EVENT_WAIT,
+    DIOMP_CALL_BARRIER
 };
 
 /** The first error since the host has last looked, in pinned host memory. A device that wins
@@ -155,7 +160,9 @@ struct diomp_endpoint {
     const struct diomp_peer *peers; /**< [num_ranks], with this rank */
     uint64_t symmetric_end;         /**< symmetric memory is in [0, symmetric_end) */
     uint64_t mapped_begin;          /**< and what OpenMP maps in [mapped_begin, segment_bytes) */
-    uint64_t unused;
+    /** [DIOMP_BARRIER_WORDS] in symmetric memory of the own segment: the number of the last barrier
+     * that another rank has signalled in each round. Null: there are none. */
+    uint64_t *barrier_words;
 
     uint64_t host_begin; /**< all host segments of the node */
     uint64_t host_bytes;
@@ -165,7 +172,10 @@ struct diomp_endpoint {
     struct diomp_ring *rings; /**< [num_rings] */
     uint32_t num_rings;       /**< a power of 2; 0: no proxy serves this device */
     uint32_t unused_too;
-    uint64_t error_claim; /**< error->taken + 1 if a thread has claimed the record */
+
+    /* What only the device writes. */
+    uint64_t error_claim;  /**< error->taken + 1 if a thread has claimed the record */
+    uint64_t num_barriers; /**< that the device has passed */
 };
 
 #endif /* DIOMP_DEVICE_ENDPOINT_H */

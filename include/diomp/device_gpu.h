@@ -157,6 +157,12 @@ DIOMP_GPU_ int ompx_waitRMA(int kind) OMPX_NOEXCEPT_ {
     return (kind & ~OMPX_RMA_ALL) != 0 || kind == 0 ? OMPX_ERR_ARG : ompx_fence_group(0);
 }
 
+DIOMP_GPU_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_ {
+    DIOMP_OWN_ENDPOINT_(own)
+    return diomp_device_barrier(own, group);
+}
+DIOMP_GPU_ int ompx_barrier(void) OMPX_NOEXCEPT_ { return ompx_barrier_group(0); }
+
 DIOMP_GPU_ int ompx_atomic_fetch(int rank, void *target, const void *operand, void *result,
                                  ompx_type_t type, ompx_op_t op) OMPX_NOEXCEPT_ {
     DIOMP_OWN_ENDPOINT_(own)

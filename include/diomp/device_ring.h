@@ -118,11 +118,12 @@ diomp_ring_finish(const struct diomp_endpoint *own, struct diomp_ring *ring, uin
     return DIOMP_DEVICE_OK;
 }
 
-/** Stores a request and waits for its reply. The proxy has reported an error that is in it. */
-DIOMP_DEVICE_CALL_ int diomp_ring_call(struct diomp_endpoint *own, const struct diomp_call *call,
-                                       struct diomp_request *request, uint64_t *values,
-                                       int num_values) {
-    struct diomp_ring *const ring = diomp_own_ring(own);
+/** Stores a request in a ring, or null, and waits for its reply. The proxy has reported an error
+ * that is in it. */
+DIOMP_DEVICE_CALL_ int diomp_ring_call_by(struct diomp_endpoint *own, struct diomp_ring *ring,
+                                          const struct diomp_call *call,
+                                          struct diomp_request *request, uint64_t *values,
+                                          int num_values) {
     uint64_t index;
     int status = OMPX_SUCCESS;
     int reason = DIOMP_DEVICE_UNREACHABLE;
@@ -136,10 +137,17 @@ DIOMP_DEVICE_CALL_ int diomp_ring_call(struct diomp_endpoint *own, const struct 
     return reason == DIOMP_DEVICE_OK ? status : diomp_device_fail(own, call, reason);
 }
 
-/** Stores a request without a reply; *ticket, if not null, receives what waits for it. */
-DIOMP_DEVICE_CALL_ int diomp_ring_post(struct diomp_endpoint *own, const struct diomp_call *call,
-                                       const struct diomp_request *request, uint64_t *ticket) {
-    struct diomp_ring *const ring = diomp_own_ring(own);
+DIOMP_ON_DEVICE_ int diomp_ring_call(struct diomp_endpoint *own, const struct diomp_call *call,
+                                     struct diomp_request *request, uint64_t *values,
+                                     int num_values) {
+    return diomp_ring_call_by(own, diomp_own_ring(own), call, request, values, num_values);
+}
+
+/** Stores a request without a reply in a ring, or null; *ticket, if not null, receives what waits
+ * for it. */
+DIOMP_DEVICE_CALL_ int diomp_ring_post_by(struct diomp_endpoint *own, struct diomp_ring *ring,
+                                          const struct diomp_call *call,
+                                          const struct diomp_request *request, uint64_t *ticket) {
     uint64_t index;
     int reason = DIOMP_DEVICE_UNREACHABLE;
     if (ring != 0) {
@@ -152,6 +160,11 @@ DIOMP_DEVICE_CALL_ int diomp_ring_post(struct diomp_endpoint *own, const struct 
         *ticket = (index + 1) << 8 | (uint64_t)(ring - own->rings);
     }
     return OMPX_SUCCESS;
+}
+
+DIOMP_ON_DEVICE_ int diomp_ring_post(struct diomp_endpoint *own, const struct diomp_call *call,
+                                     const struct diomp_request *request, uint64_t *ticket) {
+    return diomp_ring_post_by(own, diomp_own_ring(own), call, request, ticket);
 }
 
 /** Whether the request of a ticket has been executed; it may have failed. */
@@ -336,9 +349,9 @@ DIOMP_DEVICE_CALL_ int diomp_ring_put_signal(struct diomp_endpoint *own,
                       : diomp_ring_post(own, call, &request, 0);
 }
 
-/** Completes the requests of the calling thread at their ranks. */
-DIOMP_DEVICE_CALL_ int diomp_ring_fence(struct diomp_endpoint *own, const struct diomp_call *call) {
-    struct diomp_ring *const ring = diomp_own_ring(own);
+/** Completes the requests of a ring, or null, at their ranks. */
+DIOMP_DEVICE_CALL_ int diomp_ring_fence_by(struct diomp_endpoint *own, struct diomp_ring *ring,
+                                           const struct diomp_call *call) {
     struct diomp_request request = diomp_request_of(call, DIOMP_REQUEST_FENCE, 0);
     uint64_t before;
     int status;
@@ -349,12 +362,17 @@ DIOMP_DEVICE_CALL_ int diomp_ring_fence(struct diomp_endpoint *own, const struct
     if (before == diomp_relaxed_64(&ring->fenced)) {
         return OMPX_SUCCESS;
     }
-    status = diomp_ring_call(own, call, &request, 0, 0);
+    status = diomp_ring_call_by(own, ring, call, &request, 0, 0);
     if (status == OMPX_SUCCESS) {
         /* With the fence's own index, if no other thread has come between. */
         diomp_set_relaxed_64(&ring->fenced, before + 1);
     }
     return status;
+}
+
+/** Completes the requests of the calling thread at their ranks. */
+DIOMP_ON_DEVICE_ int diomp_ring_fence(struct diomp_endpoint *own, const struct diomp_call *call) {
+    return diomp_ring_fence_by(own, diomp_own_ring(own), call);
 }
 
 #endif /* DIOMP_DEVICE_RING_H */

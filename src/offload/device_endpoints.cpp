@@ -47,7 +47,7 @@ void warn_if_failed(int device, const status &outcome) {
 
 } // namespace
 
-device_endpoints::device_endpoints(device_segments &segments, const alloc_directory &directory,
+device_endpoints::device_endpoints(device_segments &segments, alloc_directory &directory,
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
                                    const launch::job_info &job, const request_executor &executor,
@@ -112,6 +112,9 @@ endpoint_record *device_endpoints::prepare(const diomp_offload_request &of) {
     device_segment *segment = segments_.table().find(device);
     if (segment == nullptr) {
         segment = segments_.make(of);
+        if (segment != nullptr && segment->memory() != nullptr) {
+            directory_.publish_commit(); // of the words of barriers
+        }
     }
     if (segment == nullptr || segment->memory() == nullptr) {
         return nullptr;
@@ -143,6 +146,8 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
     initial.base = reinterpret_cast<std::uintptr_t>(segment.base());
     initial.segment_bytes = segment.size_bytes();
     initial.mapped_begin = segment.size_bytes();
+    initial.barrier_words = reinterpret_cast<std::uint64_t *>(
+        segment.barrier_words()); // NOLINT(performance-no-int-to-ptr)
     auto made = endpoint_record::create(segment.memory()->on(), initial, proxy_ != nullptr);
     DIOMP_TRY(made);
     // The own segment: what set_common() allows is committed.

@@ -50,11 +50,10 @@ class request_executor;
 /// Thread-safe. Create before engine.start().
 class device_endpoints {
 public:
-    device_endpoints(device_segments &segments, const alloc_directory &directory,
-                     path_selector &paths, messaging::engine &engine,
-                     messaging::call_service &calls, const transport::arena &arena,
-                     const launch::job_info &job, const request_executor &executor,
-                     device_call_paths calls_by);
+    device_endpoints(device_segments &segments, alloc_directory &directory, path_selector &paths,
+                     messaging::engine &engine, messaging::call_service &calls,
+                     const transport::arena &arena, const launch::job_info &job,
+                     const request_executor &executor, device_call_paths calls_by);
     ~device_endpoints();
     device_endpoints(const device_endpoints &) = delete;
     device_endpoints &operator=(const device_endpoints &) = delete;
@@ -92,7 +91,7 @@ private:
     status update_peer(endpoint_record &of, const device_segment &segment, world_rank peer);
 
     device_segments &segments_;
-    const alloc_directory &directory_;
+    alloc_directory &directory_;
     path_selector &paths_;
     messaging::call_service &calls_;
     diomp_endpoint common_{}; ///< what all records have in common

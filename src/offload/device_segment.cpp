@@ -2,9 +2,11 @@
 #include "offload/device_segment.h"
 
 #include "base/log.h"
+#include "diomp/device_endpoint.h"
 #include "offload/internal/segment_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 namespace diomp::offload {
@@ -15,6 +17,9 @@ namespace {
 /// their pages can take a third longer than between others (glibc 2.36, 1 MiB, Zen 5:
 /// docs/offload.md).
 constexpr std::size_t stagger_bytes = 128;
+
+/// The runtime's own allocation at offset 0.
+constexpr std::size_t own_bytes = DIOMP_BARRIER_WORDS * sizeof(std::uint64_t);
 
 } // namespace
 
@@ -37,6 +42,23 @@ device_segment::device_segment(int device, std::unique_ptr<segment_memory> memor
 }
 
 device_segment::~device_segment() = default;
+
+status device_segment::reserve_barrier_words() {
+    static constexpr std::array<std::byte, own_bytes> zeros{};
+    auto const offset = allocate({OMPX_MEM_SYMMETRIC, false, 0, sizeof(zeros), nullptr, 0},
+                                 memory::heap::granule_bytes);
+    if (!offset) {
+        return error(OMPX_ERR_NOMEM, "no memory for the words of barriers in regions");
+    }
+    num_own_ = 1;
+    accelerator const &on = memory_->on();
+    auto queue = on.backend->make_queue(on.id);
+    DIOMP_TRY(queue);
+    DIOMP_TRY(queue.value()->copy(base_ + *offset, zeros.data(), sizeof(zeros)));
+    DIOMP_TRY(queue.value()->wait());
+    barrier_words_ = reinterpret_cast<std::uintptr_t>(base_ + *offset);
+    return {};
+}
 
 void device_segment::abandon_memory() { static_cast<void>(memory_.release()); }
 
@@ -76,9 +98,15 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &r
     return offset;
 }
 
+std::optional<std::uint64_t> device_segment::begin_of(std::uint64_t offset) const {
+    auto const begin = heaps_.begin_of(offset);
+    bool const is_after_own = num_own_ > 0 && begin == 0 && offset >= own_bytes;
+    return is_after_own ? std::nullopt : begin;
+}
+
 std::optional<device_allocation> device_segment::find(std::uint64_t offset) const {
     std::lock_guard const guard(mutex_);
-    auto const begin = heaps_.begin_of(offset);
+    auto const begin = begin_of(offset);
     auto const *const found = begin ? allocations_.find(*begin) : nullptr;
     return found == nullptr ? std::nullopt : std::optional(found->what);
 }
@@ -86,7 +114,7 @@ std::optional<device_allocation> device_segment::find(std::uint64_t offset) cons
 std::optional<device_allocation>
 device_segment::find_and_share(std::uint64_t offset, world_rank requester, bool is_mapped) {
     std::lock_guard const guard(mutex_);
-    auto const begin = heaps_.begin_of(offset);
+    auto const begin = begin_of(offset);
     return begin ? allocations_.share(*begin, requester, is_mapped) : std::nullopt;
 }
 
@@ -100,7 +128,7 @@ std::optional<device_allocation> device_segment::find_and_share_asymmetric(std::
 
 std::optional<device_allocation> device_segment::find_and_use(std::uint64_t offset) {
     std::lock_guard const guard(mutex_);
-    auto const begin = heaps_.begin_of(offset);
+    auto const begin = begin_of(offset);
     return begin ? allocations_.use(*begin) : std::nullopt;
 }
 
@@ -146,7 +174,7 @@ device_segment::common_parts device_segment::common() const {
 
 std::size_t device_segment::num_allocations() const {
     std::lock_guard const guard(mutex_);
-    return allocations_.count();
+    return allocations_.count() - num_own_;
 }
 
 std::uint64_t device_segment::used_bytes() {
@@ -164,7 +192,7 @@ ompx_segment_info_t device_segment::info() {
     report.symmetric_used = heaps_.symmetric_bytes();
     report.local_used = heaps_.local_bytes();
     report.largest_free = heaps_.largest_free();
-    report.num_allocations = allocations_.count();
+    report.num_allocations = allocations_.count() - num_own_;
     return report;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/biased_mutex.h"
+#include "base/result.h"
 #include "offload/internal/allocation_table.h"
 #include "offload/internal/segment_heaps.h"
 
@@ -40,6 +41,12 @@ public:
     [[nodiscard]] std::optional<int> remote_index() const { return remote_index_; }
     /// Null: the processor loads and stores the segment, or the device is a remote one.
     [[nodiscard]] segment_memory *memory() const { return memory_.get(); }
+    /// Allocates symmetric memory for words of the runtime (DIOMP_BARRIER_WORDS) that calls in
+    /// regions use, and sets them to 0. Call before any other allocation, so that the offset is the
+    /// same on all ranks; blocks until the device has them. On memory() only.
+    status reserve_barrier_words();
+    /// Their address on the device; 0: there are none.
+    [[nodiscard]] std::uint64_t barrier_words() const { return barrier_words_; }
     /// Leaks the accelerator's memory, because the program's device data outlives the runtime.
     void abandon_memory();
     [[nodiscard]] std::optional<std::uint64_t> offset_of(const void *address) const {
@@ -85,6 +92,7 @@ public:
     };
     [[nodiscard]] common_parts common() const;
 
+    /// Excludes the runtime's own.
     [[nodiscard]] std::size_t num_allocations() const;
     [[nodiscard]] std::uint64_t used_bytes();
     [[nodiscard]] ompx_segment_info_t info();
@@ -93,6 +101,9 @@ private:
     device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger);
 
     void flush_cached();
+    /// The beginning of the allocation that contains the offset, or that ends there if no other
+    /// begins there; not of the runtime's own, which has no end that a program could mean.
+    [[nodiscard]] std::optional<std::uint64_t> begin_of(std::uint64_t offset) const;
 
     int device_;
     std::optional<int> remote_index_;
@@ -104,6 +115,8 @@ private:
     segment_heaps heaps_;
     mutable common_parts common_;
     allocation_table allocations_;
+    std::uint64_t barrier_words_ = 0; ///< set before the segment is known to other threads
+    std::size_t num_own_ = 0;         ///< allocations of the runtime
 };
 
 } // namespace diomp::offload

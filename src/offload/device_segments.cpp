@@ -176,7 +176,12 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
             return scope ? std::shared_ptr<device::current_scope>(scope.take()) : nullptr;
         });
     }
-    return std::make_unique<device_segment>(request.device, memory.take());
+    auto made = std::make_unique<device_segment>(request.device, memory.take());
+    if (status const reserved = made->reserve_barrier_words(); !reserved) {
+        log(log_level::warn, "barriers in target regions on device {} fail: {}", request.device,
+            reserved.failure().message());
+    }
+    return made;
 }
 
 error device_segments::no_segment_error(int device) const {

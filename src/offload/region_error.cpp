@@ -32,8 +32,9 @@ constexpr auto call_texts = std::to_array<call_text>({
     {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
     {"ompx_event_wait", ""},
+    {"ompx_barrier", "group={a:#x}"},
 });
-static_assert(call_texts.size() == DIOMP_CALL_EVENT_WAIT + 1);
+static_assert(call_texts.size() == DIOMP_CALL_BARRIER + 1);
 
 /// What happened and what to do, for reasons that need nothing but the device's number.
 struct reason_text {
@@ -80,6 +81,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
     {DIOMP_DEVICE_RING_BROKEN,
      "an earlier request of this region to the proxy thread has timed out, so no more are made",
      "see the earlier message; the next region that starts when none runs can make calls again"},
+    {DIOMP_DEVICE_GROUP, "in regions on GPUs there are no barriers of other groups than the world",
+     "call ompx_barrier() there, or the group's barrier on the host"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 
@@ -90,6 +93,15 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
                             num_ranks == 1 ? "" : "s"),
                 fmt::format("pass a rank from 0 to {}", num_ranks - 1)};
     case DIOMP_DEVICE_TIMED_OUT:
+        if (at.call == DIOMP_CALL_BARRIER) {
+            return {
+                fmt::format("timed out in barrier {} of this device: no signal of rank {}, or of a "
+                            "rank that it waits for",
+                            at.arguments[1], at.rank),
+                "see whether all ranks call the barrier in regions on this device, and whether "
+                "these can run at the same time (docs/device-calls.md); DIOMP_TIMEOUT sets the "
+                "limit"};
+        }
         return {fmt::format("timed out; the variable was {}", at.seen),
                 "see whether the rank that is to signal has started its region, and whether both "
                 "regions can run at the same time (docs/device-calls.md); DIOMP_TIMEOUT sets the "

@@ -104,6 +104,39 @@ TEST(endpoints, regions_signal_each_other) {
     meet();
 }
 
+TEST(endpoints, barriers_of_regions_order_puts) {
+    constexpr std::int64_t rounds = 50;
+    on_device<std::int64_t> const cells(static_cast<std::size_t>(ranks()));
+    meet();
+    for (int regions = 0; regions < 2; ++regions) {
+        region const inside;
+        for (std::int64_t round = 1; round <= rounds; ++round) {
+            for (int rank = 0; rank < ranks(); ++rank) {
+                EXPECT_EQ(inside.put(rank, cells.at() + me(), round + me()), 0);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), nullptr), 0);
+            for (int rank = 0; rank < ranks(); ++rank) {
+                ASSERT_EQ(cells.at()[rank], round + rank);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), nullptr), 0);
+        }
+    }
+    meet();
+}
+
+TEST(endpoints, barriers_of_groups_are_refused) {
+    on_device<std::int64_t> const cells(1);
+    int group = 0;
+    meet();
+    {
+        region const inside;
+        EXPECT_EQ(diomp_device_barrier(inside.own(), &group), OMPX_ERR_UNSUPPORTED);
+    }
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("ompx_barrier(group="));
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("no barriers of other groups"));
+    meet();
+}
+
 TEST(endpoints, atomics_of_all_ranks_lose_nothing) {
     constexpr int times = 500;
     on_device<double> const sum(1);

@@ -248,6 +248,27 @@ TEST(rings, atomics_on_host_memory) {
     meet();
 }
 
+/// By threads of several rings in turn, and after puts that only the barrier completes.
+TEST(rings, barriers_of_regions_order_puts) {
+    constexpr int rounds = 20;
+    on_device<std::int64_t> const cells(static_cast<std::size_t>(ranks()));
+    meet();
+    region const inside;
+    for (std::int64_t round = 1; round <= rounds; ++round) {
+        std::thread([&] {
+            for (int rank = 0; rank < ranks(); ++rank) {
+                EXPECT_EQ(inside.put(rank, cells.at() + me(), round + me()), 0);
+            }
+            EXPECT_EQ(diomp_device_barrier(inside.own(), nullptr), 0);
+            for (int rank = 0; rank < ranks(); ++rank) {
+                EXPECT_EQ(cells.at()[rank], round + rank);
+            }
+        }).join();
+        ASSERT_EQ(diomp_device_barrier(inside.own(), nullptr), 0);
+    }
+    meet();
+}
+
 TEST(rings, tickets_and_fences_complete_transfers) {
     constexpr std::size_t num = 20;
     constexpr std::size_t nbytes = 1000;

@@ -33,6 +33,15 @@ ring_of_requests() {
     }
 }
 
+# The order in the code of a barrier: F a fence, R the release of a signal, A its acquire or the wait for it, P a request, N the
+# count of barriers. Signals follow a fence, and so does what comes after the barrier.
+order_of_barrier() {
+    sequence=$(awk "$1" "$code" | tr -d '\n')
+    echo "$sequence" | grep -q '^F.*FR.*A.*NF$' && echo "$sequence" | grep -q 'R.*FP' || {
+        echo "in the code for $target: the barrier's order is '$sequence'" && exit 1
+    }
+}
+
 command -v clang-19 >/dev/null || {
     echo "skipped: no clang-19" && exit 77
 }
@@ -58,8 +67,24 @@ for target in nvptx64 amdgcn-amd-amdhsa; do
                 has '[.]weak .*diomp_device_endpoint_pointer' 'libomptarget looks for it'
                 has '[.]weak [.]func.*diomp_device_endpoint' 'it marks the image'
                 lacks 'call.*ompx_' 'all calls are inline'
+                order_of_barrier '/^[.]func.*diomp_device_barrier.*[(]$/ { inside = 1 }
+                    inside && /fence[.]sc[.]sys/ { print "F" } inside && /st[.]release[.]sys[.]u64/ { print "R" }
+                    inside && /ld[.]acquire[.]sys[.]u64|diomp_device_wait[^ ]*,/ { print "A" }
+                    inside && /diomp_ring_(store|post_by)[^ ]*,/ { print "P" } inside && /st[.]relaxed[.]gpu[.]u64/ { print "N" }
+                    inside && /^}/ { exit }'
                 ;;
-            amdgcn*) compile "$target" gfx90a "$language" "$level" ;;
+            amdgcn*) # LLVM's representation, whose default scope is the system
+                compile "$target" gfx90a "$language" "$level"
+                has 'fence seq_cst$' 'a fence orders for other devices and the host'
+                has 'store atomic i64 .* release, align 8' 'a signal is visible after its data'
+                has 'load atomic i64, .* acquire, align 8' 'data is visible after its signal'
+                lacks 'syncscope' 'other devices and the host take part'
+                order_of_barrier '/^define .*@[^ (]*diomp_device_barrier/ { inside = 1 } inside && /fence seq_cst/ { print "F" }
+                    inside && /store atomic i64 .* release/ { print "R" }
+                    inside && /load atomic i64, .* acquire|call .*@[^ (]*diomp_device_wait/ { print "A" }
+                    inside && /call .*@[^ (]*diomp_ring_(store|post_by)/ { print "P" }
+                    inside && /store atomic i64 .* monotonic/ { print "N" } inside && /^}/ { exit }'
+                ;;
             esac
         done
     done

@@ -28,6 +28,7 @@ int region(char *there, uint64_t *signals, size_t nbytes, int rank) {
         status |= ompx_wait_until(there, OMPX_UINT32, OMPX_CMP_EQ, &narrow);
         status |= ompx_fence() | ompx_fence_group(NULL) | ompx_waitALLRMA();
         status |= ompx_waitRMA(OMPX_RMA_PUT);
+        status |= ompx_barrier() | ompx_barrier_group(NULL);
         status |= ompx_atomic_add(rank, there, &wide, OMPX_INT64);
         status |= ompx_atomic_fetch_add(rank, there, &narrow, &old_narrow, OMPX_UINT32);
         status |= ompx_atomic_fetch_add(rank, there, &single, &old_single, OMPX_FLOAT);

@@ -423,16 +423,8 @@ static void together(void) {
     meet();
 }
 
-/* A GPU has no ompx_barrier. */
-static int barrier_in_region(void) {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
-    return OMPX_ERR_UNSUPPORTED;
-#else
-    return ompx_barrier();
-#endif
-}
-
-/* Barriers of all ranks by the threads that run their regions, on host devices. */
+/* Barriers of all ranks by the threads that run their regions, and of what each rank puts before
+ * them. */
 static void barriers(void) {
     enum { ROUNDS = 200 };
     uint64_t *const at = signals;
@@ -442,9 +434,9 @@ static void barriers(void) {
 #pragma omp target is_device_ptr(at) map(tofrom : wrong)
     for (uint64_t round = 1; round <= ROUNDS; ++round) {
         wrong += ompx_put(right, at, &round, sizeof(round)) != 0;
-        wrong += barrier_in_region() != 0; /* includes the fence */
+        wrong += ompx_barrier() != 0; /* includes the fence */
         wrong += *(volatile uint64_t *)at != round;
-        wrong += barrier_in_region() != 0; /* all have looked */
+        wrong += ompx_barrier() != 0; /* all have looked */
     }
     CHECK(wrong == 0);
     meet();
@@ -561,8 +553,6 @@ int main(int argc, char **argv) {
         errors();
         if (ranks == 1 || !on_gpu || strcmp(mode, "together") == 0) {
             together();
-        }
-        if (!on_gpu) {
             barriers();
         }
     }
