@@ -265,6 +265,23 @@ void single_thread(char *target, const char *source) {
     }
 }
 
+/// Barriers of all ranks' regions.
+void barriers() {
+    constexpr int times = 2000;
+    double const took = median_us([&] {
+        int status = 0;
+#pragma omp target map(tofrom : status)
+        for (int i = 0; i < times; ++i) {
+            status |= ompx_barrier();
+        }
+        check(status, "barriers");
+    });
+    if (g_me == 0) {
+        print_figure("barrier", 0, took / times, "us");
+    }
+    meet();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -285,6 +302,7 @@ int main(int argc, char **argv) {
     meet();
     if (together && ompx_num_ranks() == 2) {
         between_ranks(signals, target, source);
+        barriers();
     }
     between_teams(signals, target, source);
     single_thread(target, source);
