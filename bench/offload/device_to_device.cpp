@@ -48,9 +48,12 @@ double ping_pong(int me, int peer, char *data, std::uint64_t *signal, std::size_
                  int calls) {
     double seconds = 0;
     int failures = 0;
+    std::uint64_t first = 0;
+#pragma omp target is_device_ptr(signal) map(from : first)
+    first = *signal;
+    ompx_barrier();
 #pragma omp target is_device_ptr(data, signal) map(tofrom : seconds, failures)
     {
-        std::uint64_t const first = *signal;
         double const begin = omp_get_wtime();
         for (int i = 1; i <= calls; ++i) {
             std::uint64_t const step = first + static_cast<std::uint64_t>(i);
