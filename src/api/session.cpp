@@ -109,7 +109,7 @@ extern "C" {
 [[gnu::visibility("default")]] const char *
 diomp_session_start(const diomp_session *session) noexcept;
 const char *diomp_session_start(const diomp_session *session) noexcept {
-    static std::string failure;
+    static std::string &failure = *new std::string; // the library destroys nothing
     status const started = start(*session);
     if (started) {
         return nullptr;

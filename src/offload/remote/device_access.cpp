@@ -24,6 +24,28 @@ result<world_rank> session_with(client &by, std::uint64_t address) {
                          fmt::format("{:#x} is in the memory of no remote device", address));
 }
 
+status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t device_address,
+                 std::byte *here, std::span<const rma::run> runs) {
+    transport::rma_transport &network = *by.ranks().conduit().rma();
+    messaging::pooled_completion completion;
+    std::size_t nbytes = 0;
+    for (rma::run const &each : runs) {
+        nbytes += each.nbytes;
+        DIOMP_TRY(dir == rma::direction::put
+                      ? network.put(owner, device_address + each.remote, here + each.local,
+                                    each.nbytes, completion.count())
+                      : network.get(owner, device_address + each.remote, here + each.local,
+                                    each.nbytes, completion.count()));
+    }
+    if (dir == rma::direction::put) {
+        DIOMP_TRY(network.flush(owner, completion.count()));
+    }
+    return completion.wait(by.ranks().engine(), [&] {
+        return fmt::format("transferring {} bytes {} it", nbytes,
+                           dir == rma::direction::put ? "to" : "from");
+    });
+}
+
 } // namespace
 
 std::optional<remote_memory::range> claim_segment(client &of, int index) {
@@ -64,25 +86,8 @@ status move(client &by, rma::direction dir, std::uint64_t device_address, std::b
             std::span<const rma::run> runs) {
     auto owner = session_with(by, device_address);
     DIOMP_TRY(owner);
-    transport::rma_transport &network = *by.ranks().conduit().rma();
-    messaging::pooled_completion completion;
-    std::size_t nbytes = 0;
-    for (rma::run const &each : runs) {
-        nbytes += each.nbytes;
-        DIOMP_TRY(dir == rma::direction::put
-                      ? network.put(owner.value(), device_address + each.remote, here + each.local,
-                                    each.nbytes, completion.count())
-                      : network.get(owner.value(), device_address + each.remote, here + each.local,
-                                    each.nbytes, completion.count()));
-    }
-    if (dir == rma::direction::put) {
-        DIOMP_TRY(network.flush(owner.value(), completion.count()));
-    }
-    return completion.wait(by.ranks().engine(), [&] {
-        return fmt::format("transferring {} bytes {} remote device {} of the job", nbytes,
-                           dir == rma::direction::put ? "to" : "from",
-                           by.ranks().session_number(owner.value()));
-    });
+    return by.ranks().name_device(owner.value(),
+                                  move_runs(by, owner.value(), dir, device_address, here, runs));
 }
 
 status move_between(client &by, rma::direction dir, std::uint64_t there, int index,

@@ -347,6 +347,16 @@ std::optional<world_rank> world::session_with(std::uint64_t address) const {
     return is_session(owner) ? std::optional(owner) : std::nullopt;
 }
 
+status world::name_device(world_rank session, status done) const {
+    if (done) {
+        return done;
+    }
+    return error(done.failure().code(),
+                 fmt::format("remote device {}{}: {}", session_number(session),
+                             num_clients_ > 1 ? " of the job" : "", done.failure().message()),
+                 done.failure().remedy());
+}
+
 std::uint64_t world::memory_of(world_rank owner) const {
     return reinterpret_cast<std::uint64_t>(arena_->slot(owner));
 }

@@ -122,8 +122,10 @@ public:
     }
     /// The session whose slot has this address; nullopt: none has.
     [[nodiscard]] std::optional<world_rank> session_with(std::uint64_t address) const;
-    /// Number of a session, in messages.
+    /// Number of a session in messages: in a job, among the remote devices of all ranks.
     [[nodiscard]] int session_number(world_rank rank) const { return rank.value() - num_clients_; }
+    /// The outcome of a transfer with a session; errors name the device.
+    [[nodiscard]] status name_device(world_rank session, status done) const;
     [[nodiscard]] std::uint64_t memory_of(world_rank owner) const;
 
     void send(world_rank to, transport::handler_id handler, std::string_view bytes) {

@@ -39,7 +39,7 @@ status session_transfers::copy(world_rank to, std::uint64_t destination, std::ui
         return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
     }
     if (has(to, destination, nbytes)) {
-        return copy_to_slot(to, destination, source, nbytes);
+        return ranks_->name_device(to, copy_to_slot(to, destination, source, nbytes));
     }
     if (!ranks_->device_memory(to)) {
         return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
@@ -82,10 +82,8 @@ status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
                   : ranks_->conduit().device()->put_device_memory(to, destination, from, nbytes,
                                                                   kinds, completion.count()));
     DIOMP_TRY(ranks_->conduit().rma()->flush(to, completion.count()));
-    return completion.wait(ranks_->engine(), [&] {
-        return fmt::format("copying {} bytes to remote device {}", nbytes,
-                           ranks_->session_number(to));
-    });
+    return completion.wait(ranks_->engine(),
+                           [&] { return fmt::format("copying {} bytes to it", nbytes); });
 }
 
 bool session_transfers::has(world_rank owner, std::uint64_t address, std::size_t nbytes) const {
@@ -100,13 +98,16 @@ status session_transfers::pull(world_rank from, std::uint64_t destination, std::
     if (!has(from, source, nbytes) || !has(ranks_->rank(), destination, nbytes)) {
         return error(OMPX_ERR_RANGE, "a copy between memory that is in no slot");
     }
+    return ranks_->name_device(from, get_from_slot(from, destination, source, nbytes));
+}
+
+status session_transfers::get_from_slot(world_rank from, std::uint64_t destination,
+                                        std::uint64_t source, std::size_t nbytes) {
     messaging::pooled_completion completion;
     DIOMP_TRY(ranks_->conduit().rma()->get(from, source, to_pointer(destination), nbytes,
                                            completion.count()));
-    return completion.wait(ranks_->engine(), [&] {
-        return fmt::format("copying {} bytes from remote device {}", nbytes,
-                           ranks_->session_number(from));
-    });
+    return completion.wait(ranks_->engine(),
+                           [&] { return fmt::format("copying {} bytes from it", nbytes); });
 }
 
 /// The pages may be others than those of the arena: region_runtime.

@@ -41,6 +41,8 @@ public:
 private:
     status copy_here(std::uint64_t destination, std::uint64_t source, std::size_t nbytes);
     [[nodiscard]] bool has(world_rank owner, std::uint64_t address, std::size_t nbytes) const;
+    status get_from_slot(world_rank from, std::uint64_t destination, std::uint64_t source,
+                         std::size_t nbytes);
     status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
                         std::size_t nbytes);
 
