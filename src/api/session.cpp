@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -109,13 +111,13 @@ extern "C" {
 [[gnu::visibility("default")]] const char *
 diomp_session_start(const diomp_session *session) noexcept;
 const char *diomp_session_start(const diomp_session *session) noexcept {
-    static std::string &failure = *new std::string; // the library destroys nothing
+    static std::array<char, 512> failure; // the library has no static object with a destructor
     status const started = start(*session);
     if (started) {
         return nullptr;
     }
-    failure = started.failure().message();
-    return failure.c_str();
+    std::snprintf(failure.data(), failure.size(), "%s", started.failure().message().c_str());
+    return failure.data();
 }
 
 [[gnu::visibility("default")]] void diomp_session_fence(void) noexcept;
