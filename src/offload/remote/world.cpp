@@ -172,8 +172,10 @@ std::uint64_t arena_base() {
 } // namespace
 
 client_exchange make_client_exchange(launch::launcher &job) {
-    return [&job, round = 0](const std::string &own) mutable -> result<std::vector<std::string>> {
-        std::string const key = fmt::format("remote.{}", round++);
+    // Copies of the function share the number.
+    return [&job, round = std::make_shared<int>(0)](
+               const std::string &own) -> result<std::vector<std::string>> {
+        std::string const key = fmt::format("remote.{}", (*round)++);
         DIOMP_TRY(launch::publish_long_value(job, key, own));
         DIOMP_TRY(job.fence());
         std::vector<std::string> others;
