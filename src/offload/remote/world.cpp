@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/world.h"
 
+#include "base/hex.h"
 #include "base/panic.h"
 #include "launch/host.h"
 #include "launch/launch.h"
@@ -176,14 +177,16 @@ client_exchange make_client_exchange(launch::launcher &job) {
     return [&job, round = std::make_shared<int>(0)](
                const std::string &own) -> result<std::vector<std::string>> {
         std::string const key = fmt::format("remote.{}", (*round)++);
-        DIOMP_TRY(launch::publish_long_value(job, key, own));
+        // Values of PMIx are text.
+        DIOMP_TRY(launch::publish_long_value(job, key, to_hex(std::as_bytes(std::span(own)))));
         DIOMP_TRY(job.fence());
         std::vector<std::string> others;
         for (int each = 0; each < job.info().size; ++each) {
             if (world_rank(each) != job.info().rank) {
                 auto value = launch::fetch_long_value(job, key, world_rank(each));
                 DIOMP_TRY(value);
-                others.push_back(value.take());
+                std::vector<std::byte> const bytes = from_hex(value.value());
+                others.emplace_back(reinterpret_cast<const char *>(bytes.data()), bytes.size());
             }
         }
         return others;
