@@ -168,6 +168,17 @@ int check_scalars(const char *function, int rank, std::initializer_list<array> a
     return OMPX_SUCCESS;
 }
 
+/// ompx_wait_until or ompx_test_until, for a scalar and a value of its type.
+template <typename Call>
+int call_until(const char *function, Call call, CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
+    array const variable(where);
+    array const value(wanted);
+    int const status = check_scalars(function, call_site::no_rank, {variable, value});
+    return status == OMPX_SUCCESS
+               ? call(variable.data(), variable.type(), static_cast<ompx_cmp_t>(cmp), value.data())
+               : status;
+}
+
 } // namespace
 } // namespace diomp::fortran
 
@@ -327,12 +338,7 @@ int diomp_fortran_compare_swap(int rank, CFI_cdesc_t *at, CFI_cdesc_t *expect, C
 
 int diomp_fortran_wait_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
     caller const here(DIOMP_FORTRAN_CALLER);
-    array const variable(where);
-    array const value(wanted);
-    int const status = check_scalars("ompx_wait_until", call_site::no_rank, {variable, value});
-    return status == OMPX_SUCCESS ? ompx_wait_until(variable.data(), variable.type(),
-                                                    static_cast<ompx_cmp_t>(cmp), value.data())
-                                  : status;
+    return call_until("ompx_wait_until", ompx_wait_until, where, cmp, wanted);
 }
 
 int diomp_fortran_wait_until_fetch(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted,
@@ -351,12 +357,7 @@ int diomp_fortran_wait_until_fetch(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wan
 
 int diomp_fortran_test_until(CFI_cdesc_t *where, int cmp, CFI_cdesc_t *wanted) {
     caller const here(DIOMP_FORTRAN_CALLER);
-    array const variable(where);
-    array const value(wanted);
-    int const status = check_scalars("ompx_test_until", call_site::no_rank, {variable, value});
-    return status == OMPX_SUCCESS ? ompx_test_until(variable.data(), variable.type(),
-                                                    static_cast<ompx_cmp_t>(cmp), value.data())
-                                  : status;
+    return call_until("ompx_test_until", ompx_test_until, where, cmp, wanted);
 }
 
 int diomp_fortran_atomic_fetch_nb(int rank, CFI_cdesc_t *at, CFI_cdesc_t *with, CFI_cdesc_t *old,

@@ -4,6 +4,7 @@
 // waits for theirs. With remote devices the data goes from service to service, as the authors of
 // ODOS (Usman et al. 2023) propose for DPUs.
 #include "common/clock.h"
+#include "dpu/device_ranges.h"
 #include "dpu/parts.h"
 
 #include <diomp.h>
@@ -144,40 +145,6 @@ void part_exchange(part *own, double *low_halo, double *low, double *high, doubl
     own->transfer += seconds_now() - start;
 }
 
-static void enter(part *own, const array_range *ranges, int count) {
-    const double start = seconds_now();
-    const int device = own->device;
-    for (int i = 0; i < count; ++i) {
-        double *const data = ranges[i].data;
-        const size_t n = ranges[i].count;
-        if (ranges[i].send) {
-#pragma omp target enter data map(to : data[0 : n]) device(device)
-        } else {
-#pragma omp target enter data map(alloc : data[0 : n]) device(device)
-        }
-    }
-    own->transfer += seconds_now() - start;
-    require(ompx_barrier() == 0, "ompx_barrier");
-}
-
-static void leave(part *own, const array_range *ranges, int count) {
-    const double start = seconds_now();
-    const int device = own->device;
-    for (int i = 0; i < count; ++i) {
-        double *const data = ranges[i].data;
-        double *const back = ranges[i].back;
-        const size_t n = ranges[i].count;
-        const size_t back_count = ranges[i].back_count;
-        if (back_count > 0) {
-#pragma omp target update from(back[0 : back_count]) device(device)
-        }
-#pragma omp target exit data map(release : data[0 : n]) device(device)
-    }
-    own->transfer += seconds_now() - start;
-    require(ompx_barrier() == 0, "ompx_barrier");
-    drop_links(device);
-}
-
 // All ranks get the inputs of rank 0.
 static void share_inputs(const problem *p) {
     for (int i = 0; i < MAX_ARRAYS; ++i) {
@@ -217,13 +184,16 @@ part_times parts_run(const dpu_kernel *kernel, const problem *p) {
     const double start = seconds_now();
     array_range ranges[MAX_RANGES];
     const int count = kernel->ranges(p, &own, ranges);
-    enter(&own, ranges, count);
+    ranges_enter(&own, ranges, count);
+    require(ompx_barrier() == 0, "ompx_barrier");
     const double before = own.transfer;
     const double begin = seconds_now();
     kernel->work(p, &own);
     const double work = seconds_now() - begin;
     const double kernels = work - (own.transfer - before);
-    leave(&own, ranges, count);
+    ranges_leave(&own, ranges, count);
+    require(ompx_barrier() == 0, "ompx_barrier");
+    drop_links(own.device);
     const double total = seconds_now() - start;
     double times[2] = {own.transfer, kernels};
     double sums[2] = {0, 0};
@@ -231,11 +201,4 @@ part_times parts_run(const dpu_kernel *kernel, const problem *p) {
             "ompx_allreduce");
     collect_results(kernel, p, units);
     return (part_times){total, sums[0] / ranks, sums[1] / ranks, 0};
-}
-
-double parts_run_on_host(const dpu_kernel *kernel, const problem *p) {
-    part all = part_make(kernel->units(&p->o), 0, 1, omp_get_initial_device());
-    const double start = seconds_now();
-    kernel->work(p, &all);
-    return seconds_now() - start;
 }

@@ -8,6 +8,7 @@
 // identifies both device copies.
 #include "common/clock.h"
 #include "common/devices.h"
+#include "dpu/device_ranges.h"
 #include "dpu/parts.h"
 
 #include <omp.h>
@@ -70,51 +71,20 @@ void part_exchange(part *own, double *low_halo, double *low, double *high, doubl
     own->wait += seconds_now() - copied;
 }
 
-static void enter(part *own, const array_range *ranges, int count) {
-    const double start = seconds_now();
-    const int device = own->device;
-    for (int i = 0; i < count; ++i) {
-        double *const data = ranges[i].data;
-        const size_t n = ranges[i].count;
-        if (ranges[i].send) {
-#pragma omp target enter data map(to : data[0 : n]) device(device)
-        } else {
-#pragma omp target enter data map(alloc : data[0 : n]) device(device)
-        }
-    }
-    const double entered = seconds_now();
-#pragma omp barrier
-    own->transfer += entered - start;
-    own->wait += seconds_now() - entered;
-}
-
-static void leave(part *own, const array_range *ranges, int count) {
-    const double start = seconds_now();
-    const int device = own->device;
-    for (int i = 0; i < count; ++i) {
-        double *const data = ranges[i].data;
-        double *const back = ranges[i].back;
-        const size_t n = ranges[i].count;
-        const size_t back_count = ranges[i].back_count;
-        if (back_count > 0) {
-#pragma omp target update from(back[0 : back_count]) device(device)
-        }
-#pragma omp target exit data map(release : data[0 : n]) device(device)
-    }
-    own->transfer += seconds_now() - start;
-}
-
 // Returns the seconds of the part's kernels, without transfers and waiting.
 static double drive(const dpu_kernel *kernel, const problem *p, part *own) {
     array_range ranges[MAX_RANGES];
     const int count = kernel->ranges(p, own, ranges);
-    enter(own, ranges, count);
+    ranges_enter(own, ranges, count);
+    const double entered = seconds_now();
+#pragma omp barrier
+    own->wait += seconds_now() - entered;
     const double before = own->transfer + own->wait;
     const double start = seconds_now();
     kernel->work(p, own);
     const double work = seconds_now() - start;
     const double kernels = work - (own->transfer + own->wait - before);
-    leave(own, ranges, count);
+    ranges_leave(own, ranges, count);
     return kernels;
 }
 
@@ -141,11 +111,4 @@ part_times parts_run(const dpu_kernel *kernel, const problem *p) {
     const double total = seconds_now() - start;
     const int n = range.count;
     return (part_times){total, transfer / n, kernels / n, wait / n};
-}
-
-double parts_run_on_host(const dpu_kernel *kernel, const problem *p) {
-    part all = part_make(kernel->units(&p->o), 0, 1, omp_get_initial_device());
-    const double start = seconds_now();
-    kernel->work(p, &all);
-    return seconds_now() - start;
 }

@@ -144,6 +144,8 @@ status make_ready() {
 
 /// libomptarget uses the devices.
 std::atomic<bool> is_opened = false;
+/// end_sessions() has been called since the client connected.
+std::atomic<bool> have_sessions_ended = false;
 
 /// Thread in which libomptarget has shut down its devices, with the state of other threads'
 /// regions; 0 while they are open.
@@ -197,6 +199,7 @@ int open() {
             return fail(made.failure());
         }
         shared_client = made.take();
+        have_sessions_ended.store(false);
     } else if (shared_client->failure()) {
         return fail(*shared_client->failure());
     }
@@ -217,8 +220,11 @@ std::vector<std::string> labels_of_devices() {
     return labels;
 }
 
-/// Ends the sessions and reports the statistics of the devices.
+/// Ends the sessions and reports the statistics of the devices, once.
 void end_sessions() {
+    if (have_sessions_ended.exchange(true)) {
+        return;
+    }
     std::vector<std::string> const labels = labels_of_devices();
     if (shared_client && num_inside.load() > 0) {
         shared_client->ranks().freeze(); // sessions end with this process's connections
@@ -237,10 +243,12 @@ void close() {
     }
     status const flushed = shared_client ? shared_client->wait_for_deferred() : status();
     closing_thread.store(::gettid());
-    if (!shared_client || !shared_client->is_of_job() ||
-        diomp::api::g_runtime.load(std::memory_order_acquire) == nullptr) {
+    bool const is_of_running_job =
+        shared_client && shared_client->is_of_job() && diomp::api::g_runtime.load() != nullptr;
+    // Regions of other ranks may need the sessions until leave_remote_devices().
+    if (!is_of_running_job) {
         end_sessions();
-    } // otherwise leave_remote_devices() does, when no region of other ranks needs them
+    }
     if (!flushed) {
         // Deferred regions failed and the program can no longer get the error.
         std::fprintf(stderr, "diomp: error: %s\n", flushed.failure().message().c_str());

@@ -51,12 +51,6 @@ public:
                    ? remote::move_between(*used.client(), dir, there, index, here, runs)
                    : devices_closed();
     }
-    status wait_for_regions(int index) override {
-        remote_client_guard const used;
-        return used.client() != nullptr ? used.client()->wait_for_deferred(used.client()->device(
-                                              static_cast<std::size_t>(index)))
-                                        : devices_closed();
-    }
 };
 
 } // namespace

@@ -36,15 +36,13 @@ public:
     virtual bool stop_deferring(int index) = 0;
 
     /// Transfers runs between memory of any device, which the caller has located, and memory of
-    /// this process. Blocks until they are complete.
+    /// this process, after the regions of an own device. Blocks until they are complete.
     virtual status move(rma::direction dir, std::uint64_t device_address, std::byte *here,
                         std::span<const rma::run> runs) = 0;
     /// Transfers runs between memory of any device and memory of an own device, without passing
     /// through this process. Blocks until they are complete.
     virtual status move_between(rma::direction dir, std::uint64_t there, int index,
                                 std::uint64_t here, std::span<const rma::run> runs) = 0;
-    /// Blocks until regions of an own device that OpenMP treats as complete are complete.
-    virtual status wait_for_regions(int index) = 0;
 
 protected:
     remote_memory() = default;

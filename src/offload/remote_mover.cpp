@@ -44,10 +44,6 @@ result<rma::path> remote_mover::move(rma::direction dir, world_rank rank, const 
                      "a transfer between a GPU and a remote device: it does not exist",
                      "use host memory in between");
     }
-    if (here.remote_index) {
-        // The other side may be this device's memory, too.
-        DIOMP_TRY(devices.wait_for_regions(*here.remote_index));
-    }
     if (here.remote_index && there.is_on_service()) {
         DIOMP_TRY(devices.move_between(dir, there.device_memory->address, *here.remote_index,
                                        address_of(here), runs));

@@ -9,6 +9,7 @@
 #include "offload/internal/own_variables.h"
 #include "offload/internal/remote_variables.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/internal/translation_errors.h"
 #include "offload/variables.h"
 
 #include <fmt/core.h>
@@ -45,13 +46,6 @@ constexpr const char *same_order =
     "map the same variables in the same order on all ranks and call a barrier after it, or use "
     "ompx_target_alloc";
 
-error past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
-    return {OMPX_ERR_RANGE,
-            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
-                        nbytes, what, left),
-            "check the size and the offset of the transfer, and the mapped section"};
-}
-
 /// Memory of a remote device of some rank.
 remote_side side_on_service(int device, std::uint64_t address) {
     remote_side made;
@@ -60,11 +54,14 @@ remote_side side_on_service(int device, std::uint64_t address) {
     return made;
 }
 
-std::uint64_t offset_in(const variable &of, const void *pointer) {
-    return reinterpret_cast<std::uintptr_t>(pointer) - reinterpret_cast<std::uintptr_t>(of.host);
-}
-
 } // namespace
+
+error past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
+    return {OMPX_ERR_RANGE,
+            fmt::format("the {} bytes run past the end of {}, which has {} bytes from there on",
+                        nbytes, what, left),
+            "check the size and the offset of the transfer, and the mapped section"};
+}
 
 translator::translator(const openmp_devices &openmp, device_segments &segments,
                        alloc_directory &directory, variables &declared,
@@ -382,55 +379,6 @@ result<memory::location> translator::locate_peer_address(world_rank rank, const 
                               left, nbytes);
     }
     return space_.location_at(rank, address);
-}
-
-result<local_side> translator::locate_own_variable(const variable &of, const void *pointer,
-                                                   int device, std::size_t nbytes) {
-    auto copy = variables_.own().locate_copy(of, device);
-    DIOMP_TRY(copy);
-    std::uint64_t const left = of.nbytes - offset_in(of, pointer);
-    if (nbytes > left) {
-        return past_end_error(
-            fmt::format("the variable {} of {} bytes on device {}", of.name, of.nbytes, device),
-            left, nbytes);
-    }
-    return local_side{
-        {copy.value().address + offset_in(of, pointer), copy.value().on}, {}, std::nullopt};
-}
-
-result<remote_side> translator::locate_variable(world_rank rank, const variable &of,
-                                                const void *pointer, int device,
-                                                std::size_t nbytes) {
-    if (openmp_.remote_device_error(device)) {
-        return remote_variable_error(device);
-    }
-    auto located = variables_.remote().locate_copy(rank, device, of);
-    DIOMP_TRY(located);
-    remote_copy const &there = located.value();
-    std::uint64_t const left = of.nbytes - offset_in(of, pointer);
-    if (nbytes > left) {
-        return past_end_error(fmt::format("rank {}'s variable {} of {} bytes on device {}",
-                                          rank.value(), of.name, of.nbytes, there.device),
-                              left, nbytes);
-    }
-    std::uint64_t const address = there.address + offset_in(of, pointer);
-    remote_side found;
-    found.is_constant = there.is_constant;
-    if (there.on_accelerator) {
-        found.device_memory = remote_device_memory{there.device, std::nullopt, address,
-                                                   transport::memory_kind::host, false};
-        return found;
-    }
-    // Registered by the owner while it exists.
-    auto location = space_.locate(rank, reinterpret_cast<const void *>(address), nbytes);
-    if (!location) {
-        return error(OMPX_ERR_ADDRESS,
-                     fmt::format("rank {} no longer has a copy of {}: its program has ended",
-                                 rank.value(), of.name),
-                     "call a barrier after the last transfer");
-    }
-    found.location = location.value();
-    return found;
 }
 
 status remote_side::check_writable(rma::direction dir) const {

@@ -8,7 +8,7 @@
 #include "offload/device_segments.h"
 #include "offload/preregistered_segments.h"
 #include "runtime/internal/preregistered_devices.h"
-#include "runtime/internal/shared_tuning.h"
+#include "runtime/internal/shared_choices.h"
 #include "runtime/rank_devices.h"
 #include "stacks/stacks.h"
 #include "transport/arena.h"

@@ -23,7 +23,7 @@ wrong() {
 
 apps=$source/apps
 # Contraction is up to the processor; without it all round alike.
-"$native/bin/diompcc" --dpu -O2 -ffp-contract=off -I"$apps" "$apps"/dpu/{dpu_main,parts_target,heat,ep,lbm,penta,mriq}.c \
+"$native/bin/diompcc" --dpu -O2 -ffp-contract=off -I"$apps" "$apps"/dpu/{dpu_main,parts_target,device_ranges,heat,ep,lbm,penta,mriq}.c \
     "$apps"/common/{devices,options}.c -lm -o kernels >out 2>&1 || wrong "the kernels do not compile"
 
 export DIOMP_TOKEN

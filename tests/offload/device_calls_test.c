@@ -8,6 +8,7 @@
  *
  * "timeout": waits that never become true; DIOMP_TIMEOUT is set.
  */
+#include "offload/on_gpu.h"
 #include "support/check.h"
 
 #include <omp.h>
@@ -46,16 +47,10 @@ static void set_signals(uint64_t value) {
 }
 
 static void find_out_where(void) {
-    int gpu = 0;
     int on_host = 1;
     int numbers[4] = {-1, -1, -1, -1};
-#pragma omp target map(from : gpu, on_host) map(tofrom : numbers)
+#pragma omp target map(from : on_host) map(tofrom : numbers)
     {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
-        gpu = 1;
-#else
-        gpu = 0;
-#endif
         on_host = omp_is_initial_device();
         numbers[0] = ompx_rank_num();
         numbers[1] = ompx_num_ranks();
@@ -63,7 +58,7 @@ static void find_out_where(void) {
         numbers[3] = ompx_get_num_ranks();
     }
     CHECK(on_host == 0);
-    on_gpu = gpu;
+    on_gpu = regions_run_on_gpu();
     on_remote = getenv("DIOMP_REMOTE_DEVICES") != NULL;
     CHECK(numbers[0] == me && numbers[1] == ranks && numbers[2] == me && numbers[3] == ranks);
 }

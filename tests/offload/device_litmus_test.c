@@ -3,6 +3,7 @@
  * scripts/gpu-check.sh: the roles are teams of regions that run at the same time.
  *
  *   device_litmus [SECONDS] */
+#include "offload/on_gpu.h"
 #include "support/check.h"
 
 #include <omp.h>
@@ -46,19 +47,6 @@ static inline int litmus_is_mapped(litmus_by by, const void *address, int rank) 
 static uint64_t *memory; /* symmetric memory of the default device */
 static int on_gpu;
 
-static void find_out_where(void) {
-    int gpu = 0;
-#pragma omp target map(from : gpu)
-    {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
-        gpu = 1;
-#else
-        gpu = 0;
-#endif
-    }
-    on_gpu = gpu;
-}
-
 /* Only if all roles run at the same time. */
 #define RUN_ROLE(num, role_)                                                                       \
     if ((num) == num_here) {                                                                       \
@@ -101,7 +89,7 @@ int main(int argc, char **argv) {
     int const device = omp_get_default_device();
     memory = ompx_target_alloc(LITMUS_WORDS * sizeof(*memory), device, ompx_symmetric_mem_alloc);
     CHECK(memory != NULL);
-    find_out_where();
+    on_gpu = regions_run_on_gpu();
     uint64_t *const at = memory;
 #pragma omp target is_device_ptr(at)
     for (int i = 0; i < LITMUS_WORDS; ++i) {

@@ -3,6 +3,7 @@
  * and with DIOMP_DEVICE_CALLS=ring also the memory of other ranks' GPUs. On host devices, and on
  * GPUs in scripts/gpu-check.sh. Regions wait for none of another rank. Runs with
  * DIOMP_ERRORS=return. */
+#include "offload/on_gpu.h"
 #include "support/check.h"
 
 #include <omp.h>
@@ -232,16 +233,7 @@ int main(void) {
     shared = ompx_alloc(BYTES, 0, OMPX_MEM_SYMMETRIC);
     words = ompx_alloc(64 * sizeof(*words), 0, OMPX_MEM_SYMMETRIC);
     CHECK(source != NULL && target != NULL && shared != NULL && words != NULL);
-    int gpu = 0;
-#pragma omp target map(from : gpu)
-    {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
-        gpu = 1;
-#else
-        gpu = 0;
-#endif
-    }
-    on_gpu = gpu;
+    on_gpu = regions_run_on_gpu();
     transfers(shared, 0);
     transfers(target, 1);
     variables_of_the_region(shared);

@@ -179,6 +179,9 @@ static void regions_without_waiting(void) {
             }
         }
 #pragma omp taskwait
+        /* this rank's own device, before any other rank has asked about it */
+        CHECK(ompx_target_get(got, host, me, field, 0, sizeof got) == 0);
+        CHECK(got[0] == 1000 * me + round + 9 && got[FEW - 1] == got[0] + (double)(FEW - 1));
         CHECK(ompx_barrier() == 0);
         CHECK(ompx_target_get(got, host, right, field, 0, sizeof got) == 0);
         for (int i = 0; i < FEW; ++i) {
@@ -233,10 +236,10 @@ int main(void) {
     left = (me + ranks - 1) % ranks;
     host = omp_get_initial_device();
     CHECK(ranks > 1 && omp_get_num_devices() == 1);
+    regions_without_waiting(); /* first: later ones are waited for */
     mapped_memory();
     host_memory_of_others();
     allocated_memory();
-    regions_without_waiting();
     reused_memory();
     unsupported();
     CHECK(ompx_barrier() == 0);

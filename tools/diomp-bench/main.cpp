@@ -7,8 +7,6 @@
 #include "remote.h"
 #include "startup.h"
 
-#include <string_view>
-
 namespace {
 
 /// Puts to each of the next `count` ranks and enters a barrier: the memory that a peer costs once
@@ -39,9 +37,6 @@ int hello(int num_peers) {
 
 int run(int argc, char **argv) {
     using namespace diomp::bench;
-    if (argc == 2 && std::string_view(argv[1]) == "hello") {
-        return hello(0); // setting up the parser costs as much as the barrier of a thousand ranks
-    }
     int startup_ranks = 4;
     int num_peers = 0;
     options wanted = parse_benchmarks(

@@ -9,6 +9,7 @@
 #include "offload/remote/control.h"
 #include "offload/remote/queue.h"
 #include "offload/remote/session_control.h"
+#include "offload/remote/world_terms.h"
 #include "transport/conduit.h"
 #include "transport/registration.h"
 
@@ -18,7 +19,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -32,13 +32,12 @@ constexpr std::size_t segment_unit = std::size_t{1} << 16;
 
 /// Chooses tcp or ucx: the other conduits need their own launchers, which a world of sessions does
 /// not have.
-std::string choose_conduit(const client::options &chosen, bool have_all_adapters) {
-    if (chosen.network == "tcp" || chosen.network == "ucx") {
-        return chosen.network;
+std::string choose_conduit(const world_terms &terms) {
+    if (terms.network == "tcp" || terms.network == "ucx") {
+        return terms.network;
     }
     // On TCP networks the tcp conduit is faster than UCX, and it authenticates its connections.
-    bool const is_better = have_all_adapters && transport::has_rdma_adapter();
-    return is_better && !chosen.encrypts_data ? "ucx" : "tcp";
+    return terms.have_adapters && !terms.encrypts_data ? "ucx" : "tcp";
 }
 
 /// Logs one warning for all devices.
@@ -96,80 +95,35 @@ status client::connect_to(const service_address &service, const options &chosen)
     return {};
 }
 
-struct client::agreed_choices {
-    std::string conduit;
-    std::size_t memory_bytes = 0;                                      ///< of the largest device
-    std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
-    int first_device = 0; ///< number of this client's first device in the world
-    int num_devices = 0;  ///< in the world
-    int num_speaking = 0; ///< indices of devices whose regions can make calls
-};
-
 /// Sets the position and the ranks of the devices.
-result<client::agreed_choices> client::agree(const options &chosen,
-                                             const client_exchange &exchange) {
-    std::string const own_node = launch::node_identity();
-    bool have_adapters = std::ranges::all_of(
-        devices_, [](auto const &each) { return each->description().has_rdma_adapter; });
-    bool is_on_one_host = std::ranges::all_of(
-        devices_, [&](auto const &each) { return each->description().node == own_node; });
-    agreed_choices agreed;
+result<world_terms> client::agree_on_terms(const options &chosen, const client_exchange &exchange) {
+    world_terms own;
+    own.network = chosen.network;
+    own.node = launch::node_identity();
+    own.encrypts_data = chosen.encrypts_data;
+    own.have_adapters = transport::has_rdma_adapter();
     for (auto const &each : devices_) {
-        agreed.memory_bytes =
-            std::max<std::size_t>(agreed.memory_bytes, each->description().memory_bytes);
-        agreed.least_bytes =
-            std::min<std::size_t>(agreed.least_bytes, each->description().memory_bytes);
+        own.add(each->description());
     }
-    agreed.num_devices = static_cast<int>(devices_.size());
-    agreed.num_speaking = static_cast<int>(
-        std::ranges::find_if(
-            devices_, [](auto const &each) { return !each->description().has_memory_in_slot(); }) -
-        devices_.begin());
+    agreed_terms agreed{own, 0};
+    world_position &position = facts_.position;
     if (exchange) {
-        packet_writer own(frame::join);
-        own.number(static_cast<std::uint32_t>(chosen.job.launcher->info().rank.value()));
-        own.number(static_cast<std::uint32_t>(devices_.size()));
-        own.number(static_cast<std::uint32_t>(agreed.num_speaking));
-        own.number(static_cast<std::uint64_t>(agreed.memory_bytes));
-        own.number(static_cast<std::uint64_t>(agreed.least_bytes));
-        own.number(static_cast<std::uint8_t>(have_adapters ? 1 : 0));
-        own.number(static_cast<std::uint8_t>(is_on_one_host ? 1 : 0));
-        own.text(own_node);
-        auto others = exchange(own.take());
-        DIOMP_TRY(others);
-        for (std::string const &each : others.value()) {
-            packet_reader packet(each);
-            static_cast<void>(packet.type<frame>());
-            auto const rank = static_cast<int>(packet.number<std::uint32_t>());
-            auto const count = static_cast<int>(packet.number<std::uint32_t>());
-            agreed.num_speaking =
-                std::min(agreed.num_speaking, static_cast<int>(packet.number<std::uint32_t>()));
-            agreed.memory_bytes =
-                std::max<std::size_t>(agreed.memory_bytes, packet.number<std::uint64_t>());
-            agreed.least_bytes =
-                std::min<std::size_t>(agreed.least_bytes, packet.number<std::uint64_t>());
-            have_adapters = packet.number<std::uint8_t>() != 0 && have_adapters;
-            is_on_one_host = packet.number<std::uint8_t>() != 0 && is_on_one_host;
-            is_on_one_host = packet.text() == own_node && is_on_one_host;
-            agreed.num_devices += count;
-            if (rank < chosen.job.launcher->info().rank.value()) {
-                agreed.first_device += count;
-            }
-        }
-        facts_.position.num_clients = chosen.job.launcher->info().size;
-        facts_.position.rank = chosen.job.launcher->info().rank;
+        position.num_clients = chosen.job.launcher->info().size;
+        position.rank = chosen.job.launcher->info().rank;
+        auto combined = agree(own, position.rank.value(), exchange);
+        DIOMP_TRY(combined);
+        agreed = combined.take();
     }
-    agreed.conduit = choose_conduit(chosen, have_adapters);
-    facts_.position.size = facts_.position.num_clients + agreed.num_devices;
-    facts_.position.scope = is_on_one_host ? host_scope::one_host : host_scope::several_hosts;
+    position.size = position.num_clients + agreed.all.num_devices;
+    position.scope = agreed.all.is_on_one_host ? host_scope::one_host : host_scope::several_hosts;
     for (auto const &each : devices_) {
-        each->set_rank(world_rank(facts_.position.num_clients + agreed.first_device +
+        each->set_rank(world_rank(position.num_clients + agreed.first_device +
                                   static_cast<int>(each->index())));
     }
-    if (!chosen.encrypts_data) {
-        warn_unencrypted(devices_, own_node);
+    if (!agreed.all.encrypts_data) {
+        warn_unencrypted(devices_, own.node);
     }
-    return agreed;
+    return agreed.all;
 }
 
 status client::build_world(const options &chosen) {
@@ -178,21 +132,22 @@ status client::build_world(const options &chosen) {
     if (chosen.job.launcher != nullptr) {
         exchange = make_client_exchange(*chosen.job.launcher);
     }
-    auto agreed = agree(chosen, exchange);
+    auto agreed = agree_on_terms(chosen, exchange);
     DIOMP_TRY(agreed);
-    if (agreed.value().num_devices == 0) {
+    world_terms const &terms = agreed.value();
+    if (terms.num_devices == 0) {
         return {};
     }
     world_options options;
-    options.conduit = agreed.value().conduit;
+    options.conduit = choose_conduit(terms);
     options.num_clients = facts_.position.num_clients;
-    options.memory_bytes = agreed.value().memory_bytes;
+    options.memory_bytes = terms.memory_bytes;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
-    options.encrypts_data = chosen.encrypts_data;
+    options.encrypts_data = terms.encrypts_data;
     options.network_device_memory = chosen.network_device_memory;
     std::vector<control_connection *> connections;
     auto const has_runtime = [&](const remote_device &device) {
-        return exchange && static_cast<int>(device.index()) < agreed.value().num_speaking;
+        return exchange && static_cast<int>(device.index()) < terms.num_speaking;
     };
     for (auto const &each : devices_) {
         join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
@@ -202,7 +157,7 @@ status client::build_world(const options &chosen) {
                               .client = static_cast<std::uint32_t>(facts_.position.rank.value()),
                               .conduit = options.conduit,
                               .is_on_one_host = facts_.position.scope == host_scope::one_host,
-                              .encrypts_data = chosen.encrypts_data,
+                              .encrypts_data = terms.encrypts_data,
                               .has_runtime = has_runtime(*each),
                               .timeout = chosen.job.timeout};
         DIOMP_TRY(each->session().connection().send(encode(join)));
@@ -226,16 +181,18 @@ status client::build_world(const options &chosen) {
     world_ = made.take();
     for (auto const &each : devices_) {
         if (has_runtime(*each)) {
-            DIOMP_TRY(
-                relay_runtime_start(each->session().connection(), chosen.timeout_s, exchange,
-                                    [&](std::string_view packet) { each->handle_frame(packet); }));
+            auto const on_session_output = [&](std::size_t, std::string_view packet) {
+                each->handle_frame(packet);
+            };
+            DIOMP_TRY(relay_runtime_start(each->session().connection(), facts_.position,
+                                          chosen.timeout_s, on_session_output, exchange));
         }
     }
     // A forked child may map a separate world at the same addresses.
     transport::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)), memory.span_bytes(), MADV_DONTFORK);
     // The rest is for stage buffers and for allocations that do not fit.
-    facts_.segment_bytes = std::min(agreed.value().least_bytes, memory.usable_bytes()) /
+    facts_.segment_bytes = std::min(terms.least_bytes, memory.usable_bytes()) /
                            device_memory::num_stage_buffers *
                            (device_memory::num_stage_buffers - 1) / segment_unit * segment_unit;
     for (auto const &each : devices_) {

@@ -25,6 +25,7 @@ class launcher;
 namespace diomp::offload::remote {
 
 class queue;
+struct world_terms;
 
 /// One entry of a comma-separated list "host[:port][@first][*count]": `count` devices of the
 /// service, beginning with device `first`; without a count, all devices from `first` on.
@@ -104,9 +105,7 @@ private:
     client() = default;
     status connect_to(const service_address &service, const options &chosen);
     status connect_to_services(const options &chosen);
-    /// What the clients of a world must agree on.
-    struct agreed_choices;
-    result<agreed_choices> agree(const options &chosen, const client_exchange &exchange);
+    result<world_terms> agree_on_terms(const options &chosen, const client_exchange &exchange);
     status build_world(const options &chosen);
     void on_reply(const transport::message &incoming);
     void receive_frames(); ///< body of the thread

@@ -17,11 +17,21 @@ remote_device &device_at(client &of, int index) {
     return of.device(static_cast<std::size_t>(index));
 }
 
-result<world_rank> session_with(client &by, std::uint64_t address) {
+/// The session with an address, when the regions of an own device that OpenMP treats as complete
+/// are; the owner of another device has waited for its own. The queue of `by_queue_of` needs no
+/// wait.
+result<world_rank> session_with(client &by, std::uint64_t address,
+                                const remote_device *by_queue_of = nullptr) {
     auto const owner = by.ranks().session_with(address);
-    return owner ? result<world_rank>(*owner)
-                 : error(OMPX_ERR_ADDRESS,
-                         fmt::format("{:#x} is in the memory of no remote device", address));
+    if (!owner) {
+        return error(OMPX_ERR_ADDRESS,
+                     fmt::format("{:#x} is in the memory of no remote device", address));
+    }
+    remote_device *const own = by.device_of(*owner);
+    if (own != nullptr && own != by_queue_of) {
+        DIOMP_TRY(by.wait_for_deferred(*own));
+    }
+    return *owner;
 }
 
 status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t device_address,
@@ -92,9 +102,9 @@ status move(client &by, rma::direction dir, std::uint64_t device_address, std::b
 
 status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
                     std::uint64_t here, std::span<const rma::run> runs) {
-    auto owner = session_with(by, there);
-    DIOMP_TRY(owner);
     remote_device &own = device_at(by, index);
+    auto owner = session_with(by, there, &own);
+    DIOMP_TRY(owner);
     bool const is_put = dir == rma::direction::put || owner.value() == own.rank();
     queue &carrier = by.acquire_queue(own);
     status done;

@@ -153,7 +153,6 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
     if (nbytes == 0) {
         return {};
     }
-    DIOMP_TRY(device_.check(source, nbytes));
     remote_device *const target = owner_.device_of(to);
     if (target == nullptr) {
         return error(OMPX_ERR_RANK, "the destination device does not belong to this client");
@@ -169,12 +168,7 @@ status queue::copy(world_rank to, std::uint64_t destination, std::uint64_t sourc
     if (target != &device_) {
         DIOMP_TRY(owner_.wait_for_deferred(*target));
     }
-    std::unique_lock lock(mutex_);
-    DIOMP_TRY(order_after_deferred(lock));
-    DIOMP_TRY(reserve_space(batch_builder::max_copy_bytes, lock));
-    operations_.copy(operation::copy, to, destination, source, nbytes);
-    recorder_.started(direction::between_devices, carrier::session, nbytes);
-    return {};
+    return copy_in_job(operation::copy, to, destination, source, nbytes);
 }
 
 status queue::copy_in_job(operation op, world_rank other, std::uint64_t destination,

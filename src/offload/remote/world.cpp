@@ -60,6 +60,9 @@ public:
         for (std::size_t i = 0; i < peers_.size(); ++i) {
             DIOMP_TRY(receive_from(i));
         }
+        if (has_ended_) {
+            return {};
+        }
         if (exchange_) {
             DIOMP_TRY(exchange_unpublished());
         }
@@ -73,6 +76,9 @@ public:
         return {};
     }
 
+    /// A session has started the runtime of its regions instead of entering the fence; the
+    /// sessions of the other clients have too.
+    [[nodiscard]] bool has_ended() const { return has_ended_; }
     status finalize() override { return {}; }
     void abort(int /*code*/, std::string_view /*message*/) noexcept override {}
     [[nodiscard]] int watch_fd() const override { return -1; }
@@ -143,6 +149,9 @@ private:
                 break;
             case frame::fence:
                 return {};
+            case frame::done:
+                has_ended_ = true;
+                return {};
             case frame::ended:
                 return error(OMPX_ERR_PEER, std::string(packet.text()));
             default:
@@ -154,6 +163,7 @@ private:
     launch::job_info info_;
     std::vector<control_connection *> peers_;
     bool is_client_;
+    bool has_ended_ = false;
     double timeout_s_;
     output_handler on_output_;
     client_exchange exchange_;
@@ -201,50 +211,14 @@ std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_conne
                                               std::move(on_output), std::move(exchange));
 }
 
-status relay_runtime_start(control_connection &session, double timeout_s,
-                           const client_exchange &exchange,
-                           const std::function<void(std::string_view packet)> &on_output) {
-    std::vector<std::string> entries;
-    for (;;) {
-        auto bytes = session.receive(timeout_s);
-        DIOMP_TRY(bytes);
-        packet_reader packet(bytes.value());
-        switch (packet.type<frame>()) {
-        case frame::output:
-            on_output(bytes.value());
-            break;
-        case frame::entry:
-            entries.push_back(bytes.take());
-            break;
-        case frame::fence: {
-            packet_writer own(frame::entry);
-            for (std::string const &each : entries) {
-                own.text(each);
-            }
-            auto others = exchange(own.take());
-            DIOMP_TRY(others);
-            for (std::string const &each : others.value()) {
-                packet_reader theirs(each);
-                static_cast<void>(theirs.type<frame>());
-                while (theirs.ok() && !theirs.at_end()) {
-                    entries.emplace_back(theirs.text());
-                }
-            }
-            for (std::string const &each : entries) {
-                DIOMP_TRY(session.send(each));
-            }
-            DIOMP_TRY(session.send(packet_writer(frame::fence).take()));
-            entries.clear();
-            break;
-        }
-        case frame::done:
-            return {};
-        case frame::ended:
-            return error(OMPX_ERR_PEER, std::string(packet.text()));
-        default:
-            return error(OMPX_ERR_ARG, "unexpected frame during start-up");
-        }
+status relay_runtime_start(control_connection &session, const world_position &position,
+                           double timeout_s, output_handler on_output, client_exchange exchange) {
+    control_launcher relay({&session}, position, timeout_s, std::move(on_output),
+                           std::move(exchange));
+    while (!relay.has_ended()) {
+        DIOMP_TRY(relay.fence());
     }
+    return {};
 }
 
 std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client,

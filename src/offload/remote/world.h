@@ -66,9 +66,8 @@ std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_conne
                                                        client_exchange exchange = {});
 /// Relays the start of the runtime of regions in a session to the clients of the sessions with the
 /// same index on other ranks. Blocks until it has started.
-status relay_runtime_start(control_connection &session, double timeout_s,
-                           const client_exchange &exchange,
-                           const std::function<void(std::string_view packet)> &on_output);
+status relay_runtime_start(control_connection &session, const world_position &position,
+                           double timeout_s, output_handler on_output, client_exchange exchange);
 /// Launcher of a session: in the world, or in the job of sessions with one index (no clients).
 std::unique_ptr<launch::launcher>
 make_session_launcher(control_connection &client, const world_position &position, double timeout_s);

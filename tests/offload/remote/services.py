@@ -32,6 +32,7 @@ VIRTUALS = os.environ["DIOMP_TEST_VIRTUALS"]
 LATER_ENTRIES = os.environ["DIOMP_TEST_LATER_ENTRIES"]
 MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
+SPACE = os.environ["DIOMP_TEST_SPACE"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8

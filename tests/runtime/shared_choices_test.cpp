@@ -2,7 +2,7 @@
 // The tuning file on its way from rank 0 to the other ranks.
 #include "coll/algorithm.h"
 #include "launch/long_value.h"
-#include "runtime/internal/shared_tuning.h"
+#include "runtime/internal/shared_choices.h"
 #include "support/lone_launcher.h"
 
 #include <gmock/gmock.h>
@@ -39,14 +39,14 @@ coll::choice_facts bcast_of(std::size_t nbytes) {
 /// What a rank of a job of `num_ranks` gets from rank 0 with this file.
 result<std::shared_ptr<const coll::algorithm_source>> shared(int num_ranks,
                                                              const std::string &file) {
-    test::lone_launcher launcher(0, num_ranks, "shared-tuning");
+    test::lone_launcher launcher(0, num_ranks, "shared-choices");
     DIOMP_TRY(publish_choices(launcher, {file, false}));
     auto choices = fetch_choices(launcher, {file, false});
     DIOMP_TRY(choices);
     return choices.value().algorithms;
 }
 
-TEST(shared_tuning, has_the_rules_of_rank_0) {
+TEST(shared_choices, has_the_rules_of_rank_0) {
     rules_file const rules("# comment\nbcast node staged bytes=8-\n");
     for (int const num_ranks : {1, 2, 1000}) {
         auto const source = shared(num_ranks, rules.path());
@@ -58,12 +58,12 @@ TEST(shared_tuning, has_the_rules_of_rank_0) {
     }
 }
 
-TEST(shared_tuning, has_the_remote_devices_of_rank_0) {
+TEST(shared_choices, has_the_remote_devices_of_rank_0) {
     rules_file const rules("bcast node staged bytes=8-\n");
     for (std::string const &file : {std::string(), rules.path()}) {
         for (int const num_ranks : {1, 2}) {
             for (bool const has_devices : {false, true}) {
-                test::lone_launcher launcher(0, num_ranks, "shared-tuning");
+                test::lone_launcher launcher(0, num_ranks, "shared-choices");
                 ASSERT_TRUE(publish_choices(launcher, {file, has_devices}).ok());
                 auto const found = fetch_choices(launcher, {file, has_devices});
                 ASSERT_TRUE(found.ok()) << found.failure().message();
@@ -74,7 +74,7 @@ TEST(shared_tuning, has_the_remote_devices_of_rank_0) {
     }
 }
 
-TEST(shared_tuning, is_none_without_a_file_or_rules) {
+TEST(shared_choices, is_none_without_a_file_or_rules) {
     rules_file const rules("# only a comment\n");
     for (std::string const &file : {std::string(), rules.path()}) {
         auto const source = shared(2, file);
@@ -83,7 +83,7 @@ TEST(shared_tuning, is_none_without_a_file_or_rules) {
     }
 }
 
-TEST(shared_tuning, passes_mistakes_on) {
+TEST(shared_choices, passes_mistakes_on) {
     rules_file const rules("bcast node staged\nbcast node ring\n");
     for (int const num_ranks : {1, 2}) {
         auto const source = shared(num_ranks, rules.path());
@@ -96,8 +96,8 @@ TEST(shared_tuning, passes_mistakes_on) {
     }
 }
 
-TEST(shared_tuning, does_not_take_the_file_of_another_rank) {
-    test::lone_launcher launcher(1, 2, "shared-tuning");
+TEST(shared_choices, does_not_take_the_file_of_another_rank) {
+    test::lone_launcher launcher(1, 2, "shared-choices");
     ASSERT_TRUE(publish_choices(launcher, {"/nonexistent", false}).ok());
     EXPECT_FALSE(fetch_choices(launcher, {}).ok()); // rank 0 has published nothing yet
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "runtime/internal/shared_tuning.h"
+#include "runtime/internal/shared_choices.h"
 
 #include "base/log.h"
 #include "coll/tuning.h"

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/world_terms.h"
+
+#include <algorithm>
+
+namespace diomp::offload::remote {
+
+void world_terms::add(const device_description &device) {
+    have_adapters = have_adapters && device.has_rdma_adapter;
+    is_on_one_host = is_on_one_host && device.node == node;
+    if (num_speaking == num_devices && device.has_memory_in_slot()) {
+        ++num_speaking;
+    }
+    ++num_devices;
+    memory_bytes = std::max<std::size_t>(memory_bytes, device.memory_bytes);
+    least_bytes = std::min<std::size_t>(least_bytes, device.memory_bytes);
+}
+
+std::string encode(const world_terms &terms) {
+    packet_writer packet;
+    packet.text(terms.network);
+    packet.text(terms.node);
+    for (bool const each : {terms.encrypts_data, terms.have_adapters, terms.is_on_one_host}) {
+        packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
+    }
+    packet.number(static_cast<std::uint32_t>(terms.num_devices));
+    packet.number(static_cast<std::uint32_t>(terms.num_speaking));
+    packet.number(std::uint64_t{terms.memory_bytes});
+    packet.number(std::uint64_t{terms.least_bytes});
+    return packet.take();
+}
+
+result<world_terms> decode_terms(std::string_view bytes) {
+    packet_reader packet(bytes);
+    world_terms terms;
+    terms.network = packet.text();
+    terms.node = packet.text();
+    for (bool *each : {&terms.encrypts_data, &terms.have_adapters, &terms.is_on_one_host}) {
+        *each = packet.number<std::uint8_t>() != 0;
+    }
+    terms.num_devices = static_cast<int>(packet.number<std::uint32_t>());
+    terms.num_speaking = static_cast<int>(packet.number<std::uint32_t>());
+    terms.memory_bytes = packet.number<std::uint64_t>();
+    terms.least_bytes = packet.number<std::uint64_t>();
+    if (!packet.ok() || !packet.at_end()) {
+        return error(OMPX_ERR_ARG, "malformed description of another rank's remote devices",
+                     "all ranks must run the same version of DiOMP");
+    }
+    return terms;
+}
+
+result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange) {
+    auto others = exchange(encode(own)); // in the order of their ranks
+    DIOMP_TRY(others);
+    agreed_terms agreed{own, 0};
+    for (std::size_t i = 0; i < others.value().size(); ++i) {
+        auto decoded = decode_terms(others.value()[i]);
+        DIOMP_TRY(decoded);
+        world_terms const &theirs = decoded.value();
+        world_terms &all = agreed.all;
+        all.network = i == 0 && rank != 0 ? theirs.network : all.network;
+        all.encrypts_data = all.encrypts_data || theirs.encrypts_data;
+        all.have_adapters = all.have_adapters && theirs.have_adapters;
+        all.is_on_one_host = all.is_on_one_host && theirs.is_on_one_host && theirs.node == own.node;
+        all.num_devices += theirs.num_devices;
+        all.num_speaking = std::min(all.num_speaking, theirs.num_speaking);
+        all.memory_bytes = std::max(all.memory_bytes, theirs.memory_bytes);
+        all.least_bytes = std::min(all.least_bytes, theirs.least_bytes);
+        agreed.first_device += static_cast<int>(i) < rank ? theirs.num_devices : 0;
+    }
+    return agreed;
+}
+
+} // namespace diomp::offload::remote

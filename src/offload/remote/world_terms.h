@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What the clients of a world know about their devices, and must agree on before the sessions join.
+#pragma once
+
+#include "base/result.h"
+#include "offload/remote/protocol.h"
+#include "offload/remote/world.h"
+
+#include <cstddef>
+#include <limits>
+#include <string>
+
+namespace diomp::offload::remote {
+
+struct world_terms {
+    std::string network; ///< DIOMP_NETWORK; that of rank 0 applies
+    std::string node;    ///< of the client, launch::node_identity()
+    bool encrypts_data = false;
+    bool have_adapters = true;
+    bool is_on_one_host = true; ///< the clients and their devices
+    int num_devices = 0;
+    /// Devices with a lower index than this have their memory in the slot, on all clients: their
+    /// regions can make calls.
+    int num_speaking = 0;
+    std::size_t memory_bytes = 0;                                      ///< of the largest device
+    std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
+
+    /// Adds a device of this client.
+    void add(const device_description &device);
+    bool operator==(const world_terms &) const = default;
+};
+[[nodiscard]] std::string encode(const world_terms &terms);
+result<world_terms> decode_terms(std::string_view bytes);
+
+struct agreed_terms {
+    world_terms all;      ///< of the world
+    int first_device = 0; ///< number of this client's first device in the world
+};
+/// Combines the terms of client `rank` with those of the others. Collective; blocks.
+result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange);
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/world_terms.h"
+
+#include <gtest/gtest.h>
+
+namespace diomp::offload::remote {
+namespace {
+
+device_description device(const char *node, std::uint64_t bytes, const char *kind = "cpu") {
+    device_description made;
+    made.node = node;
+    made.memory_bytes = bytes;
+    made.kind = kind;
+    made.has_rdma_adapter = true;
+    return made;
+}
+
+world_terms terms(const char *node, std::initializer_list<device_description> devices) {
+    world_terms made;
+    made.network = node; // any text
+    made.node = node;
+    for (device_description const &each : devices) {
+        made.add(each);
+    }
+    return made;
+}
+
+client_exchange replying(std::vector<world_terms> others) {
+    return [others](const std::string &) -> result<std::vector<std::string>> {
+        std::vector<std::string> encoded;
+        for (world_terms const &each : others) {
+            encoded.push_back(encode(each));
+        }
+        return encoded;
+    };
+}
+
+TEST(world_terms, of_devices) {
+    world_terms const own =
+        terms("a", {device("a", 100), device("a", 50, "cuda"), device("a", 70)});
+    EXPECT_EQ(own.num_devices, 3);
+    EXPECT_EQ(own.num_speaking, 1) << "only those before the first that has other memory";
+    EXPECT_EQ(own.memory_bytes, 100U);
+    EXPECT_EQ(own.least_bytes, 50U);
+    EXPECT_TRUE(own.is_on_one_host && own.have_adapters);
+    EXPECT_FALSE(terms("a", {device("b", 1)}).is_on_one_host);
+    auto const back = decode_terms(encode(own));
+    ASSERT_TRUE(back.ok());
+    EXPECT_EQ(back.value(), own);
+    EXPECT_FALSE(decode_terms(encode(own) + "x").ok());
+    EXPECT_FALSE(decode_terms("").ok());
+}
+
+TEST(world_terms, are_combined_alike_on_all_ranks) {
+    std::vector<world_terms> const all{terms("a", {device("a", 100), device("a", 90)}),
+                                       terms("a", {}), terms("a", {device("a", 80)})};
+    for (int rank = 0; rank < 3; ++rank) {
+        std::vector<world_terms> others = all;
+        others.erase(others.begin() + rank);
+        auto const agreed = agree(all[static_cast<std::size_t>(rank)], rank, replying(others));
+        ASSERT_TRUE(agreed.ok());
+        EXPECT_EQ(agreed.value().all.network, "a");
+        EXPECT_EQ(agreed.value().all.num_devices, 3);
+        EXPECT_EQ(agreed.value().all.num_speaking, 0) << "rank 1 has no device";
+        EXPECT_EQ(agreed.value().all.memory_bytes, 100U);
+        EXPECT_EQ(agreed.value().all.least_bytes, 80U);
+        EXPECT_TRUE(agreed.value().all.is_on_one_host);
+        EXPECT_EQ(agreed.value().first_device, rank == 0 ? 0 : 2);
+    }
+}
+
+TEST(world_terms, what_one_rank_lacks_all_lack) {
+    world_terms const near = terms("a", {device("a", 1)});
+    world_terms away = terms("b", {device("b", 1)});
+    away.encrypts_data = true;
+    away.have_adapters = false;
+    auto const first = agree(near, 0, replying({away}));
+    auto const second = agree(away, 1, replying({near}));
+    ASSERT_TRUE(first.ok() && second.ok());
+    EXPECT_EQ(first.value().all.network, "a");
+    EXPECT_EQ(second.value().all.network, "a") << "that of rank 0";
+    for (auto const *each : {&first.value().all, &second.value().all}) {
+        EXPECT_TRUE(each->encrypts_data);
+        EXPECT_FALSE(each->have_adapters);
+        EXPECT_FALSE(each->is_on_one_host);
+    }
+}
+
+} // namespace
+} // namespace diomp::offload::remote
