@@ -30,7 +30,7 @@ class remote_abuse_test(remote_case):
             self.assertIn(f"{what}: 1, then 42\n", out)
         self.assertIn("right: 0\n", out)
         # Of the copy, and of LLVM's second try by way of the host.
-        for device, count in (0, 8), (1, 4):
+        for device, count in (0, 7), (1, 5):
             self.assertEqual(err.count(f"remote device {device} "), count, err)
         self.assertEqual(err.count("are not inside memory allocated there"), 12, err)
 
