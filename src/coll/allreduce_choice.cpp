@@ -16,12 +16,23 @@ namespace {
 
 /// A sliced call must be expected to take less than this part of the other algorithms' time.
 constexpr double worthwhile = 0.9;
-/// Overlapping exchanges must take less than this part of the time of others. Members that wait for
-/// each other more often lose more than the model knows: simulated, 64 KiB on 1024 ranks take 50
-/// us, of which it expects 43.
-constexpr double worthwhile_lag = 0.92;
+/// What chunks cost beyond the model, in messages that a member waits for, since the slowest member
+/// of all nodes delays each exchange: of each chunk after the first, and of all if exchanges
+/// overlap. Found on 1024 simulated ranks, 64 KiB to 1 MiB (docs/simulation.md).
+constexpr double messages_per_chunk = 4;
+constexpr double messages_of_overlap = 8;
+/// The part of an exchange's time in the network that is lost too where there are several: messages
+/// of rounds that are not at the same step share links.
+constexpr double delay_by_shared_links = 0.2;
 /// A slice may travel whole, with the state of the call.
 constexpr std::size_t max_slice_bytes = group::arrival_protocol::max_data_with_state_bytes;
+
+/// Chunks of a sliced call; the last one may be smaller.
+struct chunk_sizes {
+    std::size_t num = 1;
+    double bytes = 0;
+    double last_bytes = 0;
+};
 
 /// Expected times, us.
 class model {
@@ -51,25 +62,29 @@ public:
     /// for each chunk, and waits for the rest of X where what it does meanwhile is shorter:
     ///   without lag: S at chunk 0, K at the last one, S K between
     ///   with lag: S K of the own period, R S K of the next; K K at the last chunk, of two K
-    [[nodiscard]] double sliced_us(const slicing &how, std::size_t num_chunks) const {
-        auto const chunks = static_cast<double>(num_chunks);
-        double const copy_us = copies_us(1) / chunks;
-        double const own_us = 2 * copy_us + combines_us(1) / chunks;
-        exchange_costs const each = exchange_us(how, bytes_ / chunks);
-        double const rest_us = each.until_end_us - each.busy_us;
-        double const busy_us = chunks * (own_us + each.busy_us);
-        auto const waits_for = [&](double other_us) { return std::max(0.0, rest_us - other_us); };
+    /// An exchange that sends its operand in parts begins while the last part is reduced.
+    [[nodiscard]] double sliced_us(const slicing &how, const chunk_sizes &sizes) const {
+        auto const chunks = static_cast<double>(sizes.num);
+        chunk_costs const each = costs_of_chunk(how, sizes.bytes);
+        chunk_costs const last = costs_of_chunk(how, sizes.last_bytes);
+        double const busy_us = (chunks - 1) * each.busy_us + last.busy_us;
+        double const shared_links_us =
+            sizes.num == 1 ? 0 : chunks * delay_by_shared_links * each.network_us;
         if (!how.has_lag) {
-            double const waits_us =
-                num_chunks == 1 ? rest_us
-                                : 2 * waits_for(copy_us) + (chunks - 2) * waits_for(2 * copy_us);
-            return (chunks + 1) * round_us_ + busy_us + waits_us;
+            double const waits_us = sizes.num == 1
+                                        ? last.rest_us
+                                        : each.waits_for((sizes.num > 2 ? each : last).copy_us) +
+                                              (chunks - 2) * each.waits_for(2 * each.copy_us) +
+                                              last.waits_for(each.copy_us);
+            return (chunks + 1) * round_us_ + busy_us + waits_us +
+                   (chunks - 1) * messages_per_chunk * costs_.message_us() + shared_links_us;
         }
-        double const period_us = own_us + each.busy_us + round_us_;
-        double const wait_us =
-            std::max(waits_for(period_us + copy_us), std::max(0.0, each.network_us - period_us));
+        double const period_us = each.busy_us + round_us_;
+        double const wait_us = std::max(each.waits_for(period_us + each.copy_us),
+                                        std::max(0.0, each.network_us - period_us));
         return (chunks + 2) * round_us_ + busy_us + (chunks - 1) * wait_us +
-               waits_for((num_chunks > 2 ? 2 : 1) * copy_us + round_us_);
+               last.waits_for((sizes.num > 2 ? 2 : 1) * each.copy_us + round_us_) +
+               messages_of_overlap * costs_.message_us() + shared_links_us;
     }
 
 private:
@@ -86,27 +101,58 @@ private:
         double until_end_us = 0;
         double busy_us = 0;    ///< of it, in the core of a member
         double network_us = 0; ///< of it, in the node's link
+        double early_us = 0;   ///< of it, before the last part of the operand is needed
+        double early_part = 0; ///< of the operand, that is not the last part
     };
-    /// Messages that wait for each other.
-    [[nodiscard]] exchange_costs messages_us(double num, double nbytes) const {
-        double const network_us = nbytes * costs_.byte_us;
-        return {num * costs_.message_us() + network_us, num * 2 * costs_.overhead_us, network_us};
-    }
     /// Exchange of `nbytes`, all slices of a node.
     [[nodiscard]] exchange_costs exchange_us(const slicing &how, double nbytes) const {
         auto const n = static_cast<double>(nodes_);
         if (how.is_direct) {
             double const network_us = 2 * nbytes * (n - 1) / n * costs_.byte_us;
             double const busy_us = 2 * (n - 1) * 2 * costs_.overhead_us;
-            return {2 * costs_.direct_exchange_us(nodes_) + network_us, busy_us, network_us};
+            return {.until_end_us = 2 * costs_.direct_exchange_us(nodes_) + network_us,
+                    .busy_us = busy_us,
+                    .network_us = network_us,
+                    .early_us = network_us / 2,
+                    .early_part = (n - 1) / n};
         }
         double const folds = std::has_single_bit(nodes_) ? 0 : 2;
         auto const halvings = static_cast<double>(how.num_halvings);
         auto const all_rounds = static_cast<double>(std::bit_width(std::bit_floor(nodes_)) - 1);
         double const doublings = all_rounds - halvings;
         double const kept = 1 / static_cast<double>(std::size_t{1} << how.num_halvings);
-        return messages_us(folds + 2 * halvings + doublings,
-                           nbytes * (folds + 2 * (1 - kept) + doublings * kept));
+        // Messages that wait for each other.
+        double const num = folds + 2 * halvings + doublings;
+        double const network_us =
+            nbytes * (folds + 2 * (1 - kept) + doublings * kept) * costs_.byte_us;
+        bool const has_parts = folds == 0 && how.num_halvings > 0;
+        return {.until_end_us = num * costs_.message_us() + network_us,
+                .busy_us = num * 2 * costs_.overhead_us,
+                .network_us = network_us,
+                .early_us = has_parts ? message_us(nbytes / 2) : 0,
+                .early_part = 0.5};
+    }
+
+    struct chunk_costs {
+        double copy_us = 0;    ///< S or K
+        double busy_us = 0;    ///< S R K C
+        double rest_us = 0;    ///< of X, from the end of R on, without C
+        double network_us = 0; ///< of X
+
+        [[nodiscard]] double waits_for(double other_us) const {
+            return std::max(0.0, rest_us - other_us);
+        }
+    };
+    [[nodiscard]] chunk_costs costs_of_chunk(const slicing &how, double nbytes) const {
+        exchange_costs const exchange = exchange_us(how, nbytes);
+        chunk_costs costs;
+        costs.copy_us = nbytes * costs_.copy_us;
+        costs.busy_us = 2 * costs.copy_us + nbytes * costs_.combine_us + exchange.busy_us;
+        costs.rest_us = std::max(
+            0.0, exchange.until_end_us - exchange.busy_us -
+                     std::min(exchange.early_us, exchange.early_part * nbytes * costs_.combine_us));
+        costs.network_us = exchange.network_us;
+        return costs;
     }
 
     static constexpr double leader_operands_max_bytes = max_operands_bytes;
@@ -125,10 +171,9 @@ std::size_t slice_elements(std::size_t chunk, std::size_t num_slices, std::size_
     return std::min(chunk, (units + num_slices - 1) / num_slices * alignment);
 }
 
-/// The call in `num_chunks` equal chunks; without slices if a chunk does not fit.
-allreduce_choice in_chunks(const allreduce_shape &shape, std::size_t num_chunks) {
+/// The call in chunks of `each` elements or more; without slices if a chunk does not fit.
+allreduce_choice in_chunks(const allreduce_shape &shape, std::size_t each) {
     std::size_t const alignment = std::max<std::size_t>(1, cache_line_bytes / shape.unit_bytes);
-    std::size_t const each = (shape.count + num_chunks - 1) / num_chunks;
     std::size_t const chunk = (each + alignment - 1) / alignment * alignment;
     std::size_t const slice = slice_elements(chunk, shape.min_local, alignment) * shape.unit_bytes;
     allreduce_choice made;
@@ -137,6 +182,18 @@ allreduce_choice in_chunks(const allreduce_shape &shape, std::size_t num_chunks)
     made.num_slices = shape.min_local;
     made.chunk_elements = chunk;
     return made;
+}
+
+chunk_sizes sizes_of(const allreduce_shape &shape, std::size_t chunk_elements) {
+    std::size_t const num = (shape.count + chunk_elements - 1) / chunk_elements;
+    return {num, static_cast<double>(chunk_elements * shape.unit_bytes),
+            static_cast<double>((shape.count - (num - 1) * chunk_elements) * shape.unit_bytes)};
+}
+
+/// Sizes of chunks to consider, in elements, for about `num` of them: equal ones, and a last one of
+/// two thirds, whose exchange there is less to do beside.
+std::array<std::size_t, 2> chunk_candidates(const allreduce_shape &shape, std::size_t num) {
+    return {(shape.count + num - 1) / num, (3 * shape.count + 3 * num - 2) / (3 * num - 1)};
 }
 
 /// All to consider, or the one that tests force.
@@ -173,20 +230,22 @@ allreduce_choice find_best(const allreduce_shape &shape) {
     for (std::size_t more = 1; more <= max_chunk_factor; more *= 2) {
         // A chunk and its slice take more than the chunk.
         for (std::size_t const chunks : {fewest * more, fewest * more + fewest / 8 + 1}) {
-            allreduce_choice const fitting = in_chunks(shape, chunks);
-            if (!fitting.is_sliced) {
-                continue;
-            }
-            for (const slicing &how : candidates) {
-                if (how.has_lag && chunks == 1 && !allowed.forced) {
-                    continue; // nothing overlaps
+            for (std::size_t const each : chunk_candidates(shape, chunks)) {
+                allreduce_choice const fitting = in_chunks(shape, each);
+                if (!fitting.is_sliced) {
+                    continue;
                 }
-                double const us =
-                    expected.sliced_us(how, chunks) / (how.has_lag ? worthwhile_lag : 1);
-                if (us < least_us) {
-                    best = fitting;
-                    best.how = how;
-                    least_us = us;
+                chunk_sizes const sizes = sizes_of(shape, fitting.chunk_elements);
+                for (const slicing &how : candidates) {
+                    if (how.has_lag && sizes.num == 1 && !allowed.forced) {
+                        continue; // nothing overlaps
+                    }
+                    double const us = expected.sliced_us(how, sizes);
+                    if (us < least_us) {
+                        best = fitting;
+                        best.how = how;
+                        least_us = us;
+                    }
                 }
             }
         }

@@ -16,6 +16,8 @@ constexpr std::uint64_t messages_per_turn = 160;
 constexpr std::size_t message_back = 64;
 constexpr std::size_t message_fold = 128;
 constexpr std::size_t message_unfold = 129;
+/// An operand whose parts would be smaller is one part: each costs a call per member of the node.
+constexpr std::size_t min_part_bytes = 512;
 static_assert(message_unfold < messages_per_turn);
 static_assert(step_sliced + slice_exchange::num_turns * messages_per_turn <= group::step_payloads);
 
@@ -29,6 +31,9 @@ slice_exchange::slice_exchange(two_level_call &call, const slice &what, const sl
         plan_direct();
     } else {
         plan_rounds(how.num_halvings);
+    }
+    if (parts_.empty()) {
+        parts_.push_back({0, slice_.count});
     }
 }
 
@@ -68,7 +73,10 @@ void slice_exchange::plan_rounds(std::size_t num_halvings) {
         bool const keeps_upper = partner < call_.own_node();
         given[round] = keeps_upper ? kept : kept + half;
         kept = keeps_upper ? kept + half : kept;
-        add_send(partner, partitions(num, given[round], half), round);
+        if (round == 0 && !order.folds() && slice_bytes() >= 2 * min_part_bytes) {
+            parts_ = {partitions(num, given[round], half), partitions(num, kept, half)};
+        }
+        add_send(partner, partitions(num, given[round], half), round, round + 1);
         add_operand(partner, partitions(num, kept, half), round, action::combine);
     }
     // Nodes that differ in later bits only have kept the same partition.
@@ -92,9 +100,17 @@ void slice_exchange::plan_direct() {
     std::size_t const num = call_.num_nodes();
     std::size_t const own = call_.own_node();
     range const mine = partitions(num, own, 1);
+    bool const has_parts = slice_bytes() >= num * min_part_bytes;
     for (std::size_t i = 1; i < num; ++i) {
         std::size_t const node = (own + i) % num;
-        add_send(node, partitions(num, node, 1), 0);
+        range const theirs = partitions(num, node, 1);
+        if (has_parts) {
+            parts_.push_back(theirs);
+        }
+        add_send(node, theirs, 0, i);
+    }
+    if (has_parts) {
+        parts_.push_back(mine);
     }
     for (std::size_t node = 0; node < num; ++node) {
         if (node != own) {
@@ -128,8 +144,9 @@ void slice_exchange::plan_unfold(const doubling_order &order) {
     }
 }
 
-void slice_exchange::add_send(std::size_t node, range elements, std::size_t message) {
-    steps_.push_back({action::send, node, elements, message});
+void slice_exchange::add_send(std::size_t node, range elements, std::size_t message,
+                              std::size_t num_parts) {
+    steps_.push_back({action::send, node, elements, message, num_parts});
 }
 
 void slice_exchange::add_receive(std::size_t node, range elements, std::size_t message,
@@ -165,7 +182,8 @@ void slice_exchange::abandon() {
 }
 
 void slice_exchange::run_steps(bool may_wait) {
-    while (next_step_ < steps_.size() && run_step(steps_[next_step_], may_wait)) {
+    while (next_step_ < steps_.size() && has_parts_of(steps_[next_step_]) &&
+           run_step(steps_[next_step_], may_wait)) {
         ++next_step_;
     }
 }

@@ -11,6 +11,8 @@
 // exchange p is completed in period p + 1, after slice p + 1 has been reduced, and result p copied
 // in period p + 2. Exchanges that have begun are served during reductions and copies.
 //
+// An exchange begins before its slice is reduced, and sends each part of it as soon as it is there.
+//
 // Members read an operand in the arena where it lies; others go through the stage buffers. The
 // first two rounds are the arrivals of the call, and nothing is written to the program's memory
 // before the round after exchange 0: by then each member has the state of all members. A failure
@@ -123,12 +125,15 @@ private:
         if (!owns_slice()) {
             return;
         }
-        reduce_slice(chunk);
-        exchange_of(chunk).emplace(call_,
-                                   slice_exchange::slice{owners_, result_of(chunk),
-                                                         slice_of(chunk, self_).count,
-                                                         result_of(chunk) + slice_stride()},
-                                   chosen_.how, chunk);
+        slice_exchange &exchange = exchange_of(chunk).emplace(
+            call_,
+            slice_exchange::slice{owners_, result_of(chunk), slice_of(chunk, self_).count,
+                                  result_of(chunk) + slice_stride()},
+            chosen_.how, chunk);
+        for (range const part : exchange.parts()) {
+            reduce_slice(chunk, part);
+            exchange.add_part();
+        }
         serve();
     }
     void complete_exchange(std::size_t chunk) {
@@ -157,24 +162,25 @@ private:
         }
     }
 
-    void reduce_slice(std::size_t chunk) {
-        range const slice = slice_of(chunk, self_);
-        if (!is_clean() || slice.count == 0) {
+    /// Combines a part of the own slice from the operands of the node.
+    void reduce_slice(std::size_t chunk, range part) {
+        if (!is_clean() || part.count == 0) {
             return;
         }
-        std::size_t const in_operand = (chunks_[chunk].begin + slice.begin) * unit();
+        std::size_t const in_chunk = (slice_of(chunk, self_).begin + part.begin) * unit();
+        std::size_t const in_operand = chunks_[chunk].begin * unit() + in_chunk;
+        std::byte *const result = result_of(chunk) + part.begin * unit();
         std::vector<const std::byte *> operands(local_.size());
         for (std::size_t member = 0; member < local_.size(); ++member) {
-            operands[member] =
-                operands_[member] != nullptr
-                    ? operands_[member] + in_operand
-                    : local_.stage_buffer_of(member, chosen_.stage_bytes) + slice.begin * unit();
+            operands[member] = operands_[member] != nullptr
+                                   ? operands_[member] + in_operand
+                                   : local_.stage_buffer_of(member, chosen_.stage_bytes) + in_chunk;
         }
         std::size_t const block = cache_block_buffer::elements_of(unit());
-        for (std::size_t first = 0; first < slice.count; first += block) {
+        for (std::size_t first = 0; first < part.count; first += block) {
             std::size_t const at = first * unit();
-            std::size_t const count = std::min(block, slice.count - first);
-            reduce_in_order(call_.reduce, result_of(chunk) + at, local_.size(), count,
+            std::size_t const count = std::min(block, part.count - first);
+            reduce_in_order(call_.reduce, result + at, local_.size(), count,
                             [&](std::size_t member) {
                                 serve_after(count * unit());
                                 return operands[member] + at;

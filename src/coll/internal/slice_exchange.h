@@ -18,6 +18,7 @@
 #include "coll/internal/doubling_order.h"
 #include "coll/internal/two_level.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -51,9 +52,16 @@ public:
                                                     std::size_t slice_bytes,
                                                     std::size_t unit_bytes);
 
-    /// Does the steps whose messages have arrived; does not wait.
+    /// The parts of the node's operand, in the order in which they are needed.
+    [[nodiscard]] std::span<const range> parts() const { return parts_; }
+    /// One more of the parts is there, and what can be done with it is.
+    void add_part() {
+        ++num_parts_there_;
+        advance();
+    }
+    /// Does the steps whose parts and messages have arrived; does not wait.
     void advance() { run_steps(false); }
-    /// Does all steps. The result is complete if the call has not failed.
+    /// Does all steps, when all parts are there. The result is complete if the call has not failed.
     void finish();
     /// For calls that have failed: does the sends that are left, so that no owner waits for them.
     void abandon();
@@ -66,6 +74,7 @@ private:
         std::size_t node = 0;
         range elements;
         std::size_t index = 0; ///< send: of the message; receive, combine: of the receive
+        std::size_t num_parts = SIZE_MAX; ///< that must be there; SIZE_MAX: all
     };
     struct incoming {
         group::recv_request request;
@@ -80,18 +89,24 @@ private:
     /// node takes no part in the rounds.
     bool plan_fold(const doubling_order &order);
     void plan_unfold(const doubling_order &order);
-    void add_send(std::size_t node, range elements, std::size_t message);
+    /// Sends elements when the first `num_parts` of the parts are there.
+    void add_send(std::size_t node, range elements, std::size_t message,
+                  std::size_t num_parts = SIZE_MAX);
     /// Receives elements to be combined or, if `is_result`, into their place.
     void add_receive(std::size_t node, range elements, std::size_t message, bool is_result = false);
     /// add_receive, and the combination.
     void add_operand(std::size_t node, range elements, std::size_t message, action combination);
 
+    [[nodiscard]] bool has_parts_of(const exchange_step &next) const {
+        return num_parts_there_ >= std::min(next.num_parts, parts_.size());
+    }
     void run_steps(bool may_wait);
     [[nodiscard]] bool run_step(const exchange_step &next, bool may_wait);
     void send(const exchange_step &what);
     void receive(const exchange_step &what);
     void combine(const exchange_step &what);
     void combine_all(const exchange_step &what);
+    [[nodiscard]] std::size_t slice_bytes() const { return slice_.count * call_.unit_bytes; }
     [[nodiscard]] std::span<std::byte> bytes_of(range elements) const;
     [[nodiscard]] std::uint64_t tag_of(std::size_t message) const;
     /// Partition `first` of `num` and the `count` - 1 after it.
@@ -103,6 +118,8 @@ private:
     std::uint64_t turn_;
     std::byte *next_received_;
     std::deque<incoming> incoming_;
+    std::vector<range> parts_;
+    std::size_t num_parts_there_ = 0;
     std::vector<exchange_step> steps_;
     std::size_t next_step_ = 0;
 };
