@@ -81,9 +81,14 @@ std::string name_of(const testing::TestParamInfo<sliced::ParamType> &info) {
     return name + (way.has_lag ? "_lag_" : "_") + std::to_string(chunk);
 }
 
-INSTANTIATE_TEST_SUITE_P(layouts, sliced,
+INSTANTIATE_TEST_SUITE_P(small_chunks, sliced,
                          testing::Combine(testing::ValuesIn(layouts), testing::ValuesIn(ways),
-                                          testing::Values(2 * kibibyte, SIZE_MAX)),
+                                          testing::Values(2 * kibibyte)),
+                         name_of);
+// Slices as large as they can be, which are sent in parts.
+INSTANTIATE_TEST_SUITE_P(large_chunks, sliced,
+                         testing::Combine(testing::Values(layouts[0], layouts[4], layouts[6]),
+                                          testing::ValuesIn(ways), testing::Values(SIZE_MAX)),
                          name_of);
 
 /// Sums of these are exact in any type.
