@@ -213,11 +213,8 @@ status move_static_pages(const transport::arena &arena, local_rank own, const pa
     if (content == page_content::kept) {
         copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
     }
-    // An old size of 0 maps the same pages once more.
     auto *const here = reinterpret_cast<void *>(pages.base);
-    if (!remap(there, 0, pages.nbytes, here)) {
-        return system_error("mapping static data from the segment", errno);
-    }
+    DIOMP_TRY(arena.map_again(own, offset, pages.nbytes, here));
     (void)::madvise(here, pages.nbytes, MADV_DODUMP);
     moved().runs.push_back({pages, &arena, own, offset, nullptr});
     return {};

@@ -316,6 +316,16 @@ arena::~arena() {
     ::close(fd_);
 }
 
+// Not mremap() with an old size of 0, which QEMU's user mode refuses.
+status arena::map_again(local_rank owner, std::uint64_t offset, std::size_t nbytes,
+                        void *to) const {
+    if (::mmap(to, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_,
+               static_cast<off_t>(slot_in_file(owner) + offset)) == MAP_FAILED) {
+        return system_error("mapping pages of the segment once more", errno);
+    }
+    return {};
+}
+
 void arena::release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {
     auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     std::uint64_t const begin = (offset + page - 1) / page * page;

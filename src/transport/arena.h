@@ -119,6 +119,8 @@ public:
     /// Returns the physical pages that lie wholly inside [offset, offset + nbytes) of a slot to the
     /// system; the range reads as zeros afterwards.
     void release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
+    /// Maps pages of a slot once more, at `to`, in place of what is mapped there.
+    status map_again(local_rank owner, std::uint64_t offset, std::size_t nbytes, void *to) const;
     /// Includes the pages that lie wholly or partly inside [offset, offset + nbytes) of a slot in
     /// core files.
     void allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;

@@ -81,6 +81,24 @@ else
     echo "without running it: no qemu-aarch64-static (qemu-user-static)"
 fi
 
+echo "-- calls of the runtime in regions"
+cat >speaks.c <<'END'
+#include <diomp.h>
+#include <stdint.h>
+static uint64_t arrived;
+#pragma omp declare target to(arrived)
+int main(void) {
+    uint64_t value = 1;
+#pragma omp target map(to : value)
+    ompx_put_signal(0, &arrived, &value, sizeof value, 0, 1, OMPX_SIGNAL_SET);
+    return 0;
+}
+END
+expect 0 '^$' eval '"$bin/diompcc" --dpu -O2 speaks.c -o speaks && echo'
+clang-offload-packager-19 speaks "--image=file=speaks-image,triple=$triple,kind=openmp" >out 2>&1 || wrong "no image to take out"
+expect 0 'Shared library: .libdiomp.so.1.' readelf -d speaks-image
+expect 0 ' ompx_put_signal@DIOMP_1' readelf -W --dyn-syms speaks-image
+
 echo "-- libraries that are not there for the device"
 echo 'int helper(int x) { return x + 1; }' >helper.c
 cat >calls.c <<'END'
