@@ -176,6 +176,24 @@ static void order(int device) {
                                 ompx_group_world) == 0);
         CHECK(wrong(data, device, 0, round % ranks + round, LENGTH) == 0);
     }
+    /* A region that was short the last time, and is not waited for although it is long now. */
+    enum { SHORT = 100 };
+    for (int step = 0; step < 8; ++step) {
+        int64_t *const array = data;
+        int const turns = step % 4 < 3 ? 1 : 200000;
+#pragma omp target device(device) map(to : array[0 : LENGTH]) nowait
+        for (int turn = turns; turn > 0; --turn) {
+            for (int i = 0; i < SHORT; ++i) {
+                *(int64_t volatile *)&array[i] = (int64_t)(me + turn) * 1000000 + i;
+            }
+        }
+#pragma omp taskwait
+        if (turns > 1) {
+            CHECK(ompx_target_allreduce(data, data, device, SHORT, OMPX_INT64, OMPX_MAX,
+                                        ompx_group_world) == 0);
+            CHECK(wrong(data, device, 0, ranks, SHORT) == 0);
+        }
+    }
     ompx_event_t events[MANY];
     fill(data, device, me, LENGTH);
     fill(result, device, -5, LENGTH);
