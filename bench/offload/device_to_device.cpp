@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Puts between remote devices of two ranks, started by the host and inside a target region, beside
-// the same puts between the ranks. Two ranks, each with one device: with the hosts and the services
-// on two machines, both kinds take the same link.
+// the same puts between the ranks; allreduces of the host on memory of the devices, beside those of
+// the ranks, and of the ranks on what they have copied from their devices. Two ranks, each with one
+// device: with the hosts and the services on two machines, both kinds take the same link.
 //
 //   diomp-run -n 2 --remote-devices HOST,HOST bench_device_to_device [ROUNDS]
 #include "diomp.h"
@@ -92,6 +93,34 @@ double host_ping_pong(int me, int peer, char *data, std::uint64_t *signal, std::
     return (omp_get_wtime() - begin) / calls / 2 * 1e6;
 }
 
+/// Prints the times of allreduces in place.
+void compare_allreduces(int me, double *host, double *device, std::size_t nbytes, int rounds,
+                        int calls) {
+    std::size_t const count = nbytes / sizeof(double);
+    int const here = omp_get_initial_device();
+    auto const by_ranks = [&] {
+        check(ompx_allreduce(host, host, count, OMPX_DOUBLE, OMPX_MAX, nullptr) == 0,
+              "ompx_allreduce");
+    };
+    auto const by_devices = [&] {
+        check(ompx_target_allreduce(device, device, 0, count, OMPX_DOUBLE, OMPX_MAX, nullptr) == 0,
+              "ompx_target_allreduce");
+    };
+    auto const by_copies = [&] {
+        check(ompx_target_get(host, here, me, device, 0, nbytes) == 0, "ompx_target_get");
+        by_ranks();
+        check(ompx_target_put(me, device, 0, host, here, nbytes) == 0, "ompx_target_put");
+    };
+    double const ranks = measure(rounds, calls, by_ranks);
+    double const devices = measure(rounds, calls, by_devices);
+    double const copies = measure(rounds, calls, by_copies);
+    if (me == 0) {
+        std::printf("%8zu bytes  allreduce of the ranks %9.2f us, ompx_target_allreduce %9.2f us, "
+                    "ratio %.2f; of the ranks with copies %9.2f us\n",
+                    nbytes, ranks, devices, devices / ranks, copies);
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -138,5 +167,8 @@ int main(int argc, char **argv) {
                         nbytes, median(on_host), median(in_region),
                         median(in_region) / median(on_host));
         }
+        ompx_barrier();
+        compare_allreduces(me, reinterpret_cast<double *>(host), reinterpret_cast<double *>(device),
+                           nbytes, rounds, calls);
     }
 }

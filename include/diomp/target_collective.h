@@ -27,6 +27,9 @@ extern "C" {
  * In a group of ranks, each rank takes part with one device, which may be the host;
  * OMPX_GROUP_DEVICES means the default device.
  *
+ * Devices may be remote devices (docs/remote.md): if a job has any, a call that one member cannot
+ * make, since its buffer is wrong or its device is lost, fails on all members with the same code.
+ *
  * docs/collectives.md describes how a call is executed; DIOMP_CCL forces a choice. Errors in
  * addition to those of the collective: OMPX_ERR_ADDRESS (not mapped), OMPX_ERR_RANGE (exceeds the
  * mapped memory), OMPX_ERR_ARG (no such device, or it is not the caller's endpoint in the group).

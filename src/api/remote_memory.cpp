@@ -51,6 +51,20 @@ public:
                    ? remote::move_between(*used.client(), dir, there, index, here, runs)
                    : devices_closed();
     }
+    status check(int index, range used) override {
+        remote_client_guard const guard;
+        return guard.client() != nullptr ? remote::check(*guard.client(), index, used)
+                                         : devices_closed();
+    }
+    bool has_collectives(int index) override {
+        remote_client_guard const used;
+        return used.client() != nullptr && used.client()->has_runtime(index);
+    }
+    status run_collective(int index, std::string_view call) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? remote::run_collective(*used.client(), index, call)
+                                        : devices_closed();
+    }
 };
 
 } // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The runtime in a session of a remote device: the calls of its regions.
 #include "api/internal/state.h"
+#include "coll/collective.h"
+#include "device_coll/session_call.h"
+#include "group/registry.h"
 #include "launch/host.h"
 #include "launch/launch.h"
 #include "memory/layout.h"
@@ -15,7 +18,9 @@
 
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unistd.h>
 
@@ -104,6 +109,70 @@ status start(const diomp_session &session) {
     return running.allocator().register_symmetric(session.memory, session.memory_bytes);
 }
 
+/// The groups of hosts whose calls this session makes, by the hosts' ids. They are not those of
+/// regions, which may make calls at the same time.
+struct host_groups {
+    std::mutex mutex; ///< leaf lock
+    std::map<std::uint64_t, ompx_group_t> all;
+};
+host_groups &groups_of_hosts() {
+    static auto &only = *new host_groups; // the library has no static object with a destructor
+    return only;
+}
+
+result<ompx_group_t> find_group(diomp::runtime::runtime &running,
+                                const diomp::device_coll::session_call &call) {
+    host_groups &known = groups_of_hosts();
+    {
+        std::lock_guard const guard(known.mutex);
+        if (auto const found = known.all.find(call.group); found != known.all.end()) {
+            return found->second;
+        }
+    }
+    if (call.ranks.empty()) {
+        return error(OMPX_ERR_STATE, "the session does not have the group of the call");
+    }
+    // Not under the lock, since it waits for the other members. A host makes the calls of one group
+    // one after another.
+    auto made = running.collectives().groups().create(call.ranks);
+    DIOMP_TRY(made);
+    std::lock_guard const guard(known.mutex);
+    known.all[call.group] = made.value();
+    return made;
+}
+
+status free_group(diomp::runtime::runtime &running, std::uint64_t of_host) {
+    host_groups &known = groups_of_hosts();
+    ompx_group_t freed = nullptr;
+    {
+        std::lock_guard const guard(known.mutex);
+        auto const found = known.all.find(of_host);
+        if (found == known.all.end()) {
+            return {};
+        }
+        freed = found->second;
+        known.all.erase(found);
+    }
+    return running.collectives().free_group(freed);
+}
+
+status run_collective(std::string_view encoded) {
+    diomp::runtime::runtime *const running = diomp::api::g_runtime.load();
+    if (running == nullptr) {
+        return error(OMPX_ERR_STATE, "the runtime of regions has ended");
+    }
+    auto call = diomp::device_coll::decode_session_call(encoded);
+    DIOMP_TRY(call);
+    if (call.value().args.what == diomp::sync::operation::none) {
+        return free_group(*running, call.value().group);
+    }
+    auto handle = find_group(*running, call.value());
+    DIOMP_TRY(handle);
+    auto members = running->collectives().groups().find(handle.value());
+    DIOMP_TRY(members);
+    return running->collectives().on_host().run(*members.value(), call.value().args);
+}
+
 } // namespace
 
 extern "C" {
@@ -128,6 +197,21 @@ void diomp_session_fence(void) noexcept {
     }
     if (status const done = running->transfers().fence(); !done) {
         diomp::api::fail("target region", "end", done.failure());
+    }
+}
+
+[[gnu::visibility("default")]] void diomp_session_collective(const char *call, size_t call_bytes,
+                                                             void (*fail)(void *into, int32_t code,
+                                                                          const char *message,
+                                                                          const char *remedy),
+                                                             void *into) noexcept;
+void diomp_session_collective(const char *call, size_t call_bytes,
+                              void (*fail)(void *into, int32_t code, const char *message,
+                                           const char *remedy),
+                              void *into) noexcept {
+    if (status const done = run_collective({call, call_bytes}); !done) {
+        fail(into, done.failure().code(), done.failure().message().c_str(),
+             done.failure().remedy().c_str());
     }
 }
 

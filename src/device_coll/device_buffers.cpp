@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Resolves the buffers of collectives on devices.
 #include "device_coll/internal/device_calls.h"
+#include "device_coll/internal/remote_calls.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
-#include "offload/stream_copies.h"
 #include "offload/translator.h"
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace diomp::device_coll {
 
 using coll::request;
 
-result<device_calls::device_buffer_view> device_calls::find(const void *pointer, int device,
-                                                            std::size_t nbytes) {
+result<device_buffer_view> device_calls::find(const void *pointer, int device, std::size_t nbytes) {
     device_buffer_view made;
     made.nbytes = nbytes;
     made.host = static_cast<std::byte *>(const_cast<void *>(pointer));
@@ -22,14 +21,14 @@ result<device_calls::device_buffer_view> device_calls::find(const void *pointer,
     }
     auto found = devices_.translator().locate_own(pointer, device, nbytes);
     DIOMP_TRY(found);
-    made.location = found.value();
-    made.host = made.location.on == nullptr ? made.location.address : nullptr;
+    made.location = found.value().at;
+    made.remote_index = found.value().remote_index;
+    made.host = made.needs_copy() ? nullptr : made.location.address;
     return made;
 }
 
-result<device_calls::endpoint_views> device_calls::find_buffers(const group::group &members,
-                                                                const request &args,
-                                                                std::size_t own_index, int device) {
+result<endpoint_views> device_calls::find_buffers(const group::group &members, const request &args,
+                                                  std::size_t own_index, int device) {
     std::size_t const member = members.own(own_index);
     endpoint_views made;
     made.use = coll::use_of(args, {}, members.count(), member);
@@ -65,25 +64,25 @@ device_calls::find_loadable(const group::group &members, const request &args, in
         if (use.src_bytes > 0) {
             auto found = devices_.translator().locate_own(args.src, on, use.src_bytes);
             DIOMP_TRY(found);
-            if (found.value().on != nullptr) {
+            if (found.value().at.on != nullptr || found.value().remote_index) {
                 return std::span<const coll::endpoint_buffers>{};
             }
-            own[own_index].src = found.value().address;
+            own[own_index].src = found.value().at.address;
         }
         if (use.dst_bytes > 0) {
             auto found = devices_.translator().locate_own(args.dst, on, use.dst_bytes);
             DIOMP_TRY(found);
-            if (found.value().on != nullptr) {
+            if (found.value().at.on != nullptr || found.value().remote_index) {
                 return std::span<const coll::endpoint_buffers>{};
             }
-            own[own_index].dst = found.value().address;
+            own[own_index].dst = found.value().at.address;
         }
     }
     return std::span<const coll::endpoint_buffers>(own);
 }
 
-result<device_calls::checked_call> device_calls::find_all_buffers(const group::group &members,
-                                                                  const request &args, int device) {
+result<checked_call> device_calls::find_all_buffers(const group::group &members,
+                                                    const request &args, int device) {
     checked_call call;
     call.args = args;
     // Null pointers and sizes are checked before the buffers are looked up by them.
@@ -98,19 +97,9 @@ result<device_calls::checked_call> device_calls::find_all_buffers(const group::g
         DIOMP_TRY(found);
         call.own.push_back(found.take());
         call.blocks.push_back(args.blocks);
+        call.session_index = remote_->session_index_of(members, args, on);
     }
     return call;
-}
-
-status device_calls::prepare_host_copy(device_buffer_view &of, bool is_read) {
-    if (of.location.on == nullptr || of.host != nullptr) {
-        return {};
-    }
-    of.copy = std::make_unique_for_overwrite<std::byte[]>(of.nbytes);
-    of.host = of.copy.get();
-    return is_read
-               ? devices_.copies().copy(*of.location.on, of.host, of.location.address, of.nbytes)
-               : status{};
 }
 
 } // namespace diomp::device_coll

@@ -2,7 +2,7 @@
 #include "device_coll/internal/device_calls.h"
 
 #include "base/per_thread.h"
-#include "device_coll/internal/node_collectives.h"
+#include "device_coll/internal/remote_calls.h"
 #include "messaging/engine.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
@@ -37,14 +37,6 @@ error copy_of(const error &failure) {
 }
 
 } // namespace
-
-device_calls::device_calls(coll::collectives &collectives, offload::devices &devices,
-                           messaging::engine &engine, group::group_registry &groups, options chosen)
-    : collectives_(collectives), devices_(devices), segments_(devices.segments().table()),
-      engine_(engine), vendors_(collectives, devices, groups, std::move(chosen)), direct_(devices),
-      node_collectives_(std::make_unique<node_collectives>(collectives, devices, direct_)) {}
-
-device_calls::~device_calls() = default;
 
 status device_calls::run_locked(group::group &members, checked_call &call) {
     auto by = vendors_.find(members);
@@ -101,11 +93,12 @@ void device_calls::submit(group::group &members, std::function<void()> call) {
     });
 }
 
-void device_calls::forget(const group::group &members) {
+void device_calls::forget(group::group &members) {
     {
         auto const order = lock_vendor_queue(members); // waits for what has been started
     }
     vendors_.forget(members);
+    remote_->forget(members);
     std::unique_ptr<endpoint_calls> ending;
     {
         std::lock_guard const guard(mutex_);
@@ -241,7 +234,12 @@ status device_calls::run_uncached(group::group &members, const request &args, in
             }
         }
         auto call = find_all_buffers(members, args, device);
-        DIOMP_TRY(call);
+        if (!call) {
+            if (by.value().has_remote) {
+                remote_->report_failure(members, call.failure());
+            }
+            return call.take_failure();
+        }
         return run_locked(members, call.value(), by.value());
     }
     auto started = start_one_endpoint(members, args, *own_index.value(), true);
@@ -274,6 +272,13 @@ result<ompx_event *> device_calls::start(group::group &members, const request &a
         return start_one_endpoint(members, args, *own_index.value(), false);
     }
     auto found = find_all_buffers(members, args, device);
+    if (!found && devices_.segments().remote() != nullptr) {
+        submit(members, [this, &members, code = found.failure().code()] {
+            if (auto by = vendors_.find(members); by && by.value().has_remote) {
+                remote_->report_failure(members, error(code, ""));
+            }
+        });
+    }
     DIOMP_TRY(found);
     auto event = std::make_unique<ompx_event>();
     submit(members, [this, &members, event = event.get(),

@@ -22,7 +22,7 @@ result<ompx_event *> device_collectives::start(group::group &members, const coll
     return calls_->start(members, args, device);
 }
 
-void device_collectives::forget(const group::group &members) { calls_->forget(members); }
+void device_collectives::forget(group::group &members) { calls_->forget(members); }
 
 void device_collectives::finish() { calls_->finish(); }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// How a checked collective on devices runs: in the vendor's library, from device to device, or
-// through host memory.
+// The parts of device_calls, and how a checked collective on devices runs: in the vendor's library,
+// from device to device, or through host memory.
 #include "base/log.h"
 #include "coll/device_plan.h"
 #include "device_coll/internal/device_calls.h"
+#include "device_coll/internal/host_copies.h"
 #include "device_coll/internal/node_collectives.h"
+#include "device_coll/internal/remote_calls.h"
 #include "device_coll/vendor/plan.h"
 #include "device_coll/vendor/vendor_group.h"
+#include "offload/device_segments.h"
 #include "offload/offload.h"
-#include "offload/stream_copies.h"
 
 #include <fmt/core.h>
 
@@ -18,15 +20,6 @@ namespace {
 namespace vendor = device_coll::vendor;
 using coll::request;
 using sync::operation;
-
-/// Whether [inner, inner + inner_bytes) lies in [outer, outer + outer_bytes).
-bool lies_in(const void *inner, std::size_t inner_bytes, const void *outer,
-             std::size_t outer_bytes) {
-    auto const offset =
-        reinterpret_cast<std::uintptr_t>(inner) - reinterpret_cast<std::uintptr_t>(outer);
-    return inner != nullptr && outer != nullptr && offset < outer_bytes &&
-           inner_bytes <= outer_bytes - offset;
-}
 
 /// A call without data is a barrier and needs no library.
 bool runs_in_vendor_library(const request &args) {
@@ -42,10 +35,23 @@ bool runs_on_devices(const group::group &members, const request &args, std::size
 
 } // namespace
 
+device_calls::device_calls(coll::collectives &collectives, offload::devices &devices,
+                           messaging::engine &engine, group::group_registry &groups, options chosen)
+    : collectives_(collectives), devices_(devices), segments_(devices.segments().table()),
+      engine_(engine), vendors_(collectives, devices, groups, std::move(chosen)), direct_(devices),
+      node_collectives_(std::make_unique<node_collectives>(collectives, devices, direct_)),
+      copies_(std::make_unique<host_copies>(collectives, devices)),
+      remote_(std::make_unique<remote_calls>(collectives, devices, *copies_)) {}
+
+device_calls::~device_calls() = default;
+
 status device_calls::run_locked(group::group &members, checked_call &call,
                                 const vendor_choice::paths &by) {
     if (by.communicators != nullptr && runs_in_vendor_library(call.args)) {
         return run_in_vendor_library(members, call, *by.communicators);
+    }
+    if (by.has_remote) {
+        return remote_->run(members, call);
     }
     std::size_t const from_bytes =
         coll::is_reduction(call.args.what) ? by.reduce_from_bytes : by.direct_from_bytes;
@@ -96,34 +102,8 @@ status device_calls::run_in_vendor_library(group::group &members, const checked_
 }
 
 status device_calls::run_through_host(group::group &members, checked_call &call) {
-    std::vector<coll::endpoint_buffers> own;
-    for (std::size_t i = 0; i < call.own.size(); ++i) {
-        endpoint_views &each = call.own[i];
-        // In place: one host copy holds both buffers.
-        bool const src_in_dst = lies_in(each.src.location.address, each.src.nbytes,
-                                        each.dst.location.address, each.dst.nbytes);
-        bool const dst_in_src = !src_in_dst && lies_in(each.dst.location.address, each.dst.nbytes,
-                                                       each.src.location.address, each.src.nbytes);
-        if (dst_in_src) {
-            DIOMP_TRY(prepare_host_copy(each.src, true));
-            each.dst.host = each.src.host + (each.dst.location.address - each.src.location.address);
-        }
-        DIOMP_TRY(prepare_host_copy(each.dst, each.use.reads_dst || src_in_dst));
-        if (src_in_dst) {
-            each.src.host = each.dst.host + (each.src.location.address - each.dst.location.address);
-        }
-        DIOMP_TRY(prepare_host_copy(each.src, true));
-        own.push_back({each.dst.host, each.src.host, call.blocks[i]});
-    }
-    DIOMP_TRY(collectives_.run_locked(members, call.args, own, true));
-    for (const endpoint_views &each : call.own) {
-        bool const is_source = call.args.what == operation::bcast && each.use.reads_dst;
-        if (each.dst.nbytes > 0 && each.dst.location.on != nullptr && !is_source) {
-            DIOMP_TRY(devices_.copies().copy(*each.dst.location.on, each.dst.location.address,
-                                             each.dst.host, each.dst.nbytes));
-        }
-    }
-    return {};
+    DIOMP_TRY(copies_->prepare(call));
+    return copies_->run(members, call);
 }
 
 } // namespace diomp::device_coll

@@ -50,7 +50,8 @@ struct vendor_choice::endpoint_facts {
     std::int32_t version = 0;  ///< of the library; 0: not found on this member
     std::array<std::byte, 16> uuid{};
     std::uint64_t nccl_host_id = 0;
-    std::uint64_t is_time_sliced = 0;         ///< the GPU time-slices kernels of several processes
+    std::uint32_t is_time_sliced = 0;         ///< the GPU time-slices kernels of several processes
+    std::uint32_t is_remote = 0;              ///< a device of another host
     std::uint64_t direct_from_bytes = chosen; ///< the user's setting
 
     static constexpr std::uint64_t chosen = UINT64_MAX;
@@ -118,9 +119,10 @@ struct vendor_choice::decision {
     std::unique_ptr<vendor::vendor_group> communicators;
     std::size_t direct_from_bytes = paths::never;
     std::size_t reduce_from_bytes = paths::never;
+    bool has_remote = false;
 
     [[nodiscard]] paths found() const {
-        return {communicators.get(), direct_from_bytes, reduce_from_bytes};
+        return {communicators.get(), direct_from_bytes, reduce_from_bytes, has_remote};
     }
 };
 
@@ -290,6 +292,8 @@ vendor_choice::exchange(group::group &members, const std::vector<own_endpoint> &
     std::vector<endpoint_facts> sent(max_count);
     for (std::size_t i = 0; i < own.size(); ++i) {
         sent[i].direct_from_bytes = options_.direct_from_bytes.value_or(endpoint_facts::chosen);
+        sent[i].is_remote =
+            devices_.segments().is_remote(members.endpoints()[own[i].index].device) ? 1 : 0;
         if (own[i].on == nullptr) {
             continue;
         }
@@ -335,6 +339,8 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
     decision made;
     auto facts = exchange(members, own, made);
     DIOMP_TRY(facts);
+    made.has_remote = std::ranges::any_of(
+        facts.value(), [](const endpoint_facts &each) { return each.is_remote != 0; });
     std::string const why_native = library_obstacle(members, facts.value());
     if (!why_native.empty() &&
         (options_.wanted == ccl_choice::nccl || options_.wanted == ccl_choice::rccl)) {
@@ -372,7 +378,9 @@ result<vendor_choice::decision> vendor_choice::decide(group::group &members) {
 
 result<vendor_choice::paths> vendor_choice::find(group::group &members) {
     if (members.endpoints().empty()) {
-        return paths{};
+        paths by_host;
+        by_host.has_remote = devices_.segments().remote() != nullptr;
+        return by_host;
     }
     if (auto const last = thread_cache_of(members).found) {
         return *last;

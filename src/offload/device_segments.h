@@ -65,6 +65,10 @@ public:
 
     /// See openmp_devices::remote.
     [[nodiscard]] remote_memory *remote() const { return openmp_.remote(); }
+    /// Whether a device belongs to another host.
+    [[nodiscard]] bool is_remote(int device) const {
+        return openmp_.remote_device_error(device).has_value();
+    }
     /// The segments that exist.
     [[nodiscard]] segment_table &table() { return table_; }
     /// Creates the segment of the device unless it exists; nullptr: it cannot have one.

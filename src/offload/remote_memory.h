@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace diomp::offload {
 
@@ -43,6 +44,15 @@ public:
     /// through this process. Blocks until they are complete.
     virtual status move_between(rma::direction dir, std::uint64_t there, int index,
                                 std::uint64_t here, std::span<const rma::run> runs) = 0;
+
+    /// Fails unless all of the range is allocated on an own device (OMPX_ERR_RANGE) that works
+    /// (OMPX_ERR_PEER). Does not block.
+    virtual status check(int index, range used) = 0;
+    /// Whether the devices with this index of all ranks can make collective calls.
+    virtual bool has_collectives(int index) = 0;
+    /// Makes an encoded collective call (device_coll/session_call.h) on an own device, after its
+    /// regions. Blocks until the device has made it. Errors: also those of the call.
+    virtual status run_collective(int index, std::string_view call) = 0;
 
 protected:
     remote_memory() = default;

@@ -76,6 +76,11 @@ struct local_side {
     /// The device, if it is a remote one: remote_memory.
     std::optional<int> remote_index;
 };
+/// Own memory in a call that all members of a group make.
+struct own_side {
+    device_ptr at;
+    std::optional<int> remote_index; ///< as in local_side
+};
 /// Memory of any rank.
 struct remote_side {
     memory::location location;

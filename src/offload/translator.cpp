@@ -10,6 +10,7 @@
 #include "offload/internal/remote_variables.h"
 #include "offload/internal/segment_memory.h"
 #include "offload/internal/translation_errors.h"
+#include "offload/remote_memory.h"
 #include "offload/variables.h"
 
 #include <fmt/core.h>
@@ -388,7 +389,7 @@ status remote_side::check_writable(rma::direction dir) const {
                : status();
 }
 
-result<device_ptr> translator::locate_own(const void *pointer, int device, std::size_t nbytes) {
+result<own_side> translator::locate_own(const void *pointer, int device, std::size_t nbytes) {
     // OpenMP's lookup of a mapping takes a lock and a search. Results are cached per thread, since
     // a program passes few different arrays.
     struct cached_lookup {
@@ -406,7 +407,7 @@ result<device_ptr> translator::locate_own(const void *pointer, int device, std::
     for (cached_lookup const &each : lookups.all) {
         if (each.by == this && each.epoch == epoch && each.device == device &&
             each.range.contains(pointer, nbytes)) {
-            return device_ptr{each.range.translate(pointer), nullptr};
+            return own_side{{each.range.translate(pointer), nullptr}, {}};
         }
     }
     int const num = openmp_.count();
@@ -414,17 +415,14 @@ result<device_ptr> translator::locate_own(const void *pointer, int device, std::
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
     if (found.value().remote_index) {
-        return error(
-            OMPX_ERR_UNSUPPORTED,
-            fmt::format("device {} is a remote device: collectives do not reach its memory",
-                        device),
-            "use ompx_target_put and ompx_target_get, or host memory (target update)");
+        DIOMP_TRY(segments_.remote()->check(*found.value().remote_index,
+                                            {found.value().at.address, nbytes}));
     }
     if (epoch != 0 && found.value().range.nbytes > 0 && found.value().at.on == nullptr) {
         lookups.all[lookups.oldest] = {this, epoch, device, found.value().range};
         lookups.oldest = (lookups.oldest + 1) % lookups.all.size();
     }
-    return found.value().at;
+    return own_side{found.value().at, found.value().remote_index};
 }
 
 result<located_sides> translator::locate(world_rank rank, const transfer_side &remote,

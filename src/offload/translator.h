@@ -35,8 +35,8 @@ public:
                variables &declared, memory::address_space &space, const memory::segment &host,
                const transport::arena &arena, world_rank self);
 
-    /// Locates [pointer, pointer + nbytes) of an own device; host memory if `on` is null.
-    result<device_ptr> locate_own(const void *pointer, int device, std::size_t nbytes);
+    /// Locates [pointer, pointer + nbytes) of an own device.
+    result<own_side> locate_own(const void *pointer, int device, std::size_t nbytes);
 
     /// Locates both sides of a transfer; sets `reusable` if the translation can be reused.
     result<located_sides> locate(world_rank rank, const transfer_side &remote,

@@ -220,10 +220,8 @@ static void unsupported(void) {
     FAILS(ompx_target_get(variable, 0, right, field, host, 8), OMPX_ERR_UNSUPPORTED,
           "device 0 is a remote device: variables");
     CHECK(ompx_barrier() == 0);
-    FAILS(ompx_target_bcast(field, 0, 8, 0, ompx_group_world), OMPX_ERR_UNSUPPORTED,
-          "device 0 is a remote device: collectives");
-    FAILS(ompx_target_allreduce(field, field, 0, 1, OMPX_DOUBLE, OMPX_SUM, ompx_group_world),
-          OMPX_ERR_UNSUPPORTED, "device 0 is a remote device: collectives");
+    FAILS(ompx_target_bcast(variable, 0, 8, 0, ompx_group_world), OMPX_ERR_UNSUPPORTED,
+          "device 0 is a remote device: variables");
     CHECK(ompx_barrier() == 0);
 #pragma omp target exit data map(delete : field[0 : COUNT])
     free(field);

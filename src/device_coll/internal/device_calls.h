@@ -6,11 +6,12 @@
 // Memory that the host can load (host devices) is used in place. Calls on accelerator memory run in
 // the vendor's library, if the group can have one and the library has the call; otherwise from
 // device to device, if the call is large and all devices can access each other's memory; otherwise
-// through host memory.
+// through host memory. Calls on remote devices: remote_calls.h.
 #pragma once
 
 #include "coll/collective.h"
 #include "device_coll/device_collectives.h"
+#include "device_coll/internal/checked_call.h"
 #include "device_coll/internal/direct_collectives.h"
 #include "device_coll/internal/endpoint_calls.h"
 #include "device_coll/internal/vendor_choice.h"
@@ -34,7 +35,9 @@ class segment_table;
 
 namespace diomp::device_coll {
 
+class host_copies;
 class node_collectives;
+class remote_calls;
 
 /// Any thread.
 class device_calls {
@@ -47,30 +50,10 @@ public:
     // As device_collectives, which forwards to these.
     status run(group::group &members, const coll::request &args, int device);
     result<ompx_event *> start(group::group &members, const coll::request &args, int device);
-    void forget(const group::group &members);
+    void forget(group::group &members);
     void finish() { static_cast<void>(vendor_calls_.lock_calls()); }
 
 private:
-    /// A buffer and, once there is one, its host address.
-    struct device_buffer_view {
-        offload::device_ptr location;
-        std::byte *host = nullptr;
-        std::unique_ptr<std::byte[]> copy; ///< host copy of an accelerator's memory
-        std::size_t nbytes = 0;
-    };
-    /// The buffers of one endpoint in a call.
-    struct endpoint_views {
-        device_buffer_view src;
-        device_buffer_view dst;
-        coll::buffer_use use;
-    };
-    /// A checked call of all of the caller's endpoints.
-    struct checked_call {
-        coll::request args;
-        std::vector<endpoint_views> own; ///< in the group's order
-        std::vector<std::shared_ptr<const coll::block_lists>> blocks;
-    };
-
     /// Buffers of all of the caller's endpoints if the host can load all of them; otherwise empty.
     /// `into` has space for max_fast_endpoints.
     static constexpr std::size_t max_fast_endpoints = 8;
@@ -106,7 +89,6 @@ private:
                                         std::size_t own_index, int device);
     result<checked_call> find_all_buffers(const group::group &members, const coll::request &args,
                                           int device);
-    status prepare_host_copy(device_buffer_view &of, bool is_read);
     status run_locked(group::group &members, checked_call &call);
     status run_locked(group::group &members, checked_call &call, const vendor_choice::paths &by);
     /// Device to device. False: no member has written anything.
@@ -138,6 +120,8 @@ private:
     vendor_choice vendors_;
     direct_collectives direct_;
     std::unique_ptr<node_collectives> const node_collectives_;
+    std::unique_ptr<host_copies> const copies_;
+    std::unique_ptr<remote_calls> const remote_;
     /// Calls of all groups that may run in a vendor's library. Calls on one device must be made in
     /// the same order on all ranks, and the program's order is the only one that all ranks share.
     /// Lock order: this queue before a group's call lock.

@@ -58,10 +58,13 @@ public:
         /// over several nodes, within each node.
         std::size_t direct_from_bytes = never;
         std::size_t reduce_from_bytes = never; ///< direct_from_bytes of reductions
+        /// Members may use memory of remote devices. Then the members agree on the path of each
+        /// call (device_calls::run_with_remote).
+        bool has_remote = false;
 
         /// Every call is a native one through host memory.
         [[nodiscard]] bool uses_host_only() const {
-            return communicators == nullptr && direct_from_bytes == never;
+            return communicators == nullptr && direct_from_bytes == never && !has_remote;
         }
     };
     /// The paths of a group; the first call is collective over the group. The caller holds the

@@ -66,6 +66,19 @@ void batch_builder::release_pages(std::span<const device_memory::range> ranges) 
     }
 }
 
+void batch_builder::call_part(std::string_view bytes) {
+    append_operation(pending_, operation::call_part);
+    pending_.text(bytes);
+    include(content::copies);
+}
+
+void batch_builder::call(std::span<char, call_outcome_bytes> outcome) {
+    append_operation(pending_, operation::call);
+    gets_.push_back({outcome.data(), outcome.size()});
+    num_reply_bytes_ += outcome.size();
+    include(content::copies);
+}
+
 bool batch_builder::overlaps_pending_put(std::uint64_t address, std::size_t nbytes) const {
     return std::ranges::any_of(put_ranges_, [&](const range &each) {
         return address < each.end && each.begin < address + nbytes;

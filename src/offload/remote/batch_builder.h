@@ -25,12 +25,14 @@ public:
         none,
         transfers, ///< small transfers, or puts of the client
         session,   ///< launches or waits: puts of the client must not overtake them
-        copies,    ///< transfers by the session: never deferred
+        copies,    ///< transfers and calls by the session: never deferred
     };
     static constexpr std::size_t get_bytes = 17;
     static constexpr std::size_t wait_bytes = 17;
     static constexpr std::size_t zero_copy_bytes = 25;
     static constexpr std::size_t max_copy_bytes = 64;
+    static constexpr std::size_t call_bytes = 1;
+    static constexpr std::size_t call_part_header_bytes = 1 + 4;
     static constexpr std::size_t max_release_bytes = 8 + device_memory::max_ranges * 16;
 
     explicit batch_builder(std::uint64_t queue) : queue_(queue) {}
@@ -54,6 +56,10 @@ public:
     void launch(std::string_view encoded, std::uint64_t kernel);
     void wait(std::uint64_t queue, std::uint64_t batch);
     void release_pages(std::span<const device_memory::range> ranges);
+    /// operation::call_part.
+    void call_part(std::string_view bytes);
+    /// operation::call; the reply contains its outcome.
+    void call(std::span<char, call_outcome_bytes> outcome);
 
     /// Records work that is not encoded here.
     void include(content what) { content_ = std::max(content_, what); }

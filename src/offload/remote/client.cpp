@@ -146,8 +146,9 @@ status client::build_world(const options &chosen) {
     options.encrypts_data = terms.encrypts_data;
     options.network_device_memory = chosen.network_device_memory;
     std::vector<control_connection *> connections;
-    auto const has_runtime = [&](const remote_device &device) {
-        return exchange && static_cast<int>(device.index()) < terms.num_speaking;
+    facts_.num_speaking = exchange ? terms.num_speaking : 0;
+    auto const has_runtime_of = [&](const remote_device &device) {
+        return has_runtime(static_cast<int>(device.index()));
     };
     for (auto const &each : devices_) {
         join_frame const join{.rank = static_cast<std::uint32_t>(each->rank().value()),
@@ -158,7 +159,7 @@ status client::build_world(const options &chosen) {
                               .conduit = options.conduit,
                               .is_on_one_host = facts_.position.scope == host_scope::one_host,
                               .encrypts_data = terms.encrypts_data,
-                              .has_runtime = has_runtime(*each),
+                              .has_runtime = has_runtime_of(*each),
                               .timeout = chosen.job.timeout};
         DIOMP_TRY(each->session().connection().send(encode(join)));
         connections.push_back(&each->session().connection());
@@ -180,7 +181,7 @@ status client::build_world(const options &chosen) {
     DIOMP_TRY(made);
     world_ = made.take();
     for (auto const &each : devices_) {
-        if (has_runtime(*each)) {
+        if (has_runtime_of(*each)) {
             auto const on_session_output = [&](std::size_t, std::string_view packet) {
                 each->handle_frame(packet);
             };

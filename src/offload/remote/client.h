@@ -84,6 +84,8 @@ public:
     [[nodiscard]] std::size_t segment_bytes() const { return facts_.segment_bytes; }
     /// Whether the devices of all ranks of the job are in one world with those of this client.
     [[nodiscard]] bool is_of_job() const { return facts_.is_of_job; }
+    /// Whether the sessions of the devices with this index of all ranks have a common runtime.
+    [[nodiscard]] bool has_runtime(int index) const { return index < facts_.num_speaking; }
     [[nodiscard]] world &ranks() { return *world_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return facts_.split_threshold_bytes; }
     /// nullptr: there is no observer.
@@ -119,6 +121,7 @@ private:
     struct connected_facts {
         std::optional<error> failure;
         bool is_of_job = false;
+        int num_speaking = 0; ///< devices with a smaller index have the runtime of regions
         world_position position;
         std::size_t segment_bytes = 0;
         std::size_t split_threshold_bytes = default_split_bytes;

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace diomp::offload::remote {
 namespace {
 
@@ -125,6 +127,30 @@ status move_between(client &by, rma::direction dir, std::uint64_t there, int ind
     }
     by.release_queue(carrier);
     return done;
+}
+
+status check(client &of, int index, remote_memory::range used) {
+    return device_at(of, index).check(reinterpret_cast<std::uint64_t>(used.base), used.nbytes);
+}
+
+status run_collective(client &by, int index, std::string_view call) {
+    remote_device &own = device_at(by, index);
+    std::array<char, call_outcome_bytes> outcome{};
+    queue &carrier = by.acquire_queue(own);
+    status done = carrier.collective(call, outcome);
+    if (status waited = carrier.synchronize(); done && !waited) {
+        done = std::move(waited);
+    }
+    by.release_queue(carrier);
+    DIOMP_TRY(done);
+    auto failure = decode_call_outcome({outcome.data(), outcome.size()});
+    DIOMP_TRY(failure);
+    if (!failure.value()) {
+        return {};
+    }
+    call_error const &of = *failure.value();
+    return error(static_cast<ompx_status>(of.code), fmt::format("{}: {}", own.label(), of.message),
+                 of.remedy);
 }
 
 } // namespace diomp::offload::remote

@@ -258,6 +258,28 @@ result<call_error> decode_call_error(std::string_view bytes) {
     return of;
 }
 
+std::string encode_call_outcome(const std::optional<call_error> &of) {
+    packet_writer packet;
+    packet.text(of ? encode(*of) : std::string());
+    std::string bytes = packet.take();
+    bytes.resize(call_outcome_bytes);
+    return bytes;
+}
+
+result<std::optional<call_error>> decode_call_outcome(std::string_view bytes) {
+    packet_reader packet(bytes);
+    std::string_view const encoded = packet.text();
+    if (!packet.ok()) {
+        return malformed("outcome of a call");
+    }
+    if (encoded.empty()) {
+        return std::optional<call_error>{};
+    }
+    auto of = decode_call_error(encoded);
+    DIOMP_TRY(of);
+    return std::optional(of.take());
+}
+
 std::string encode(const batch_reply &reply) {
     packet_writer packet;
     packet.number(reply.queue);

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 10;
+inline constexpr std::uint32_t protocol_version = 11;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
@@ -158,6 +159,10 @@ enum class operation : std::uint8_t {
     fetch = 8,   ///< from the client's memory
     deliver = 9, ///< to the client's memory
     pull = 10,   ///< like copy, to this device: source rank, destination, source, size
+    // A collective call of this device, which the session's runtime makes. Its encoding is that of
+    // libdiomp.so.
+    call_part = 11, ///< bytes (text): the next ones of the call
+    call = 12,      ///< the reply contains its outcome: call_outcome_bytes
 };
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));
@@ -209,6 +214,13 @@ struct call_error {
 };
 [[nodiscard]] std::string encode(const call_error &of);
 result<call_error> decode_call_error(std::string_view bytes);
+
+/// Outcome of operation::call: an encoded call_error (text), empty for success, padded to this
+/// size.
+inline constexpr std::size_t call_outcome_bytes = 1024;
+inline constexpr std::size_t max_call_part_bytes = 2048;
+[[nodiscard]] std::string encode_call_outcome(const std::optional<call_error> &of);
+result<std::optional<call_error>> decode_call_outcome(std::string_view bytes);
 
 /// Reply to operation::finish: queue, batch (u64 each), failed (u8), bytes of standard output and
 /// of standard error that the session has sent so far (u64 each), the kernel that took longest and

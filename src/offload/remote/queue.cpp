@@ -75,12 +75,6 @@ status queue::reserve_space(std::size_t nbytes, std::unique_lock<std::mutex> &lo
     return {};
 }
 
-status queue::append_wait(const event &earlier, std::unique_lock<std::mutex> &lock) {
-    DIOMP_TRY(reserve_space(batch_builder::wait_bytes, lock));
-    operations_.wait(earlier.owner->operations_.queue(), earlier.batch);
-    return {};
-}
-
 status queue::launch(const launch_arguments &arguments) {
     std::unique_lock lock(mutex_);
     DIOMP_TRY(order_after_deferred(lock));
@@ -141,7 +135,9 @@ status queue::wait_for(const event &earlier) {
         return {};
     }
     std::unique_lock lock(mutex_);
-    return append_wait(earlier, lock);
+    DIOMP_TRY(reserve_space(batch_builder::wait_bytes, lock));
+    operations_.wait(earlier.owner->operations_.queue(), earlier.batch);
+    return {};
 }
 
 void queue::handle_reply(const batch_reply &reply) {
@@ -300,7 +296,8 @@ status queue::order_after_deferred(std::unique_lock<std::mutex> &lock, bool incl
     }
     for (event const &each : device_.deferred().pending()) {
         if (each.owner != this || include_own) {
-            DIOMP_TRY(append_wait(each, lock));
+            DIOMP_TRY(reserve_space(batch_builder::wait_bytes, lock));
+            operations_.wait(each.owner->operations_.queue(), each.batch);
         }
     }
     ordered_generation_ = now;

@@ -47,6 +47,9 @@ public:
     status copy_in_job(operation op, world_rank other, std::uint64_t destination,
                        std::uint64_t source, std::size_t nbytes);
     status launch(const launch_arguments &arguments);
+    /// A collective call of the device, encoded for its session's runtime. `outcome` is set when
+    /// the queue has been waited for.
+    status collective(std::string_view call, std::span<char, call_outcome_bytes> outcome);
     /// Orders later operations of this queue after the event.
     status wait_for(const event &earlier);
     /// Returns an event for all operations that the queue has been given so far.
@@ -91,7 +94,6 @@ private:
     /// Orders later operations after the deferred work of other queues; with `include_own` also
     /// after this queue's, for operations that are not part of a batch.
     status order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own = false);
-    status append_wait(const event &earlier, std::unique_lock<std::mutex> &lock);
     /// Appends a put (fetch) or get (deliver) that the session runs, between `client_memory` and
     /// the device.
     status append_zero_copy(operation op, std::uint64_t address, const void *client_memory,

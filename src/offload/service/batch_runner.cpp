@@ -69,6 +69,18 @@ bool batch_runner::run(queue_results &results, remote::operation what, packet_re
         }
         return true;
     }
+    case remote::operation::call_part: {
+        std::string_view const part = packet.text();
+        try_to([&] {
+            results.call.append(part);
+            return status();
+        });
+        return true;
+    }
+    case remote::operation::call:
+        try_to([&] { return call(results); });
+        results.call.clear();
+        return true;
     case remote::operation::release_pages:
         if (status const released = transfers_.release_pages(packet); !released) {
             results.failure = released.failure().message();
@@ -87,6 +99,14 @@ status batch_runner::get(queue_results &results, std::uint64_t address, std::siz
     }
     results.gets.resize(before + nbytes);
     return device_.read(results.gets.data() + before, address, nbytes);
+}
+
+status batch_runner::call(queue_results &results) {
+    if (runtime_ == nullptr) {
+        return error(OMPX_ERR_UNSUPPORTED, "the device makes no calls");
+    }
+    results.gets += encode_call_outcome(runtime_->run_collective(results.call));
+    return {};
 }
 
 void batch_runner::finish_zero_copy(queue_results &results) {

@@ -20,6 +20,7 @@ class region_runtime;
 struct queue_results {
     std::string failure; ///< later operations are skipped; "": none
     std::string gets;    ///< bytes of gets for the next reply
+    std::string call;    ///< the parts of a call so far
     longest_kernel longest;
     zero_copy_transfers zero_copy; ///< in flight
 };
@@ -47,6 +48,8 @@ public:
 
 private:
     status get(queue_results &results, std::uint64_t address, std::size_t nbytes);
+    /// Makes the call whose parts have arrived.
+    status call(queue_results &results);
 
     target &device_;
     output &printed_;

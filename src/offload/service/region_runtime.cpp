@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/region_runtime.h"
 
-#include "offload/remote/protocol.h"
 #include "offload/remote_table.h"
 
 #include <cstdlib>
@@ -86,6 +85,16 @@ std::string region_runtime::take_error(std::size_t max_bytes) {
     return error_.size() <= max_bytes ? std::exchange(error_, {}) : std::string();
 }
 
+std::optional<remote::call_error> region_runtime::run_collective(std::string_view call) const {
+    std::optional<remote::call_error> failure;
+    auto const fail = [](void *into, std::int32_t code, const char *message, const char *remedy) {
+        static_cast<std::optional<remote::call_error> *>(into)->emplace(
+            remote::call_error{code, {}, {}, shortened(message), shortened(remedy)});
+    };
+    collective_(call.data(), call.size(), fail, &failure);
+    return failure;
+}
+
 status region_runtime::start(const memory &of_device, const std::string &conduit, bool encrypts,
                              const std::string &timeout) {
     auto library = load();
@@ -94,7 +103,9 @@ status region_runtime::start(const memory &of_device, const std::string &conduit
         ::dlsym(library.value(), DIOMP_SESSION_START));
     fence_ = reinterpret_cast<diomp_session_fence_function>(
         ::dlsym(library.value(), DIOMP_SESSION_FENCE));
-    if (begin == nullptr || fence_ == nullptr) {
+    collective_ = reinterpret_cast<diomp_session_collective_function>(
+        ::dlsym(library.value(), DIOMP_SESSION_COLLECTIVE));
+    if (begin == nullptr || fence_ == nullptr || collective_ == nullptr) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");
     }

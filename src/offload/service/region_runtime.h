@@ -4,13 +4,16 @@
 
 #include "base/result.h"
 #include "launch/launch.h"
+#include "offload/remote/protocol.h"
 #include "offload/session_table.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace diomp::offload::service {
 
@@ -31,6 +34,9 @@ public:
                  const std::string &timeout);
     /// Completes the transfers of all regions so far. Blocks. Any thread.
     void fence() const { fence_(); }
+    /// Makes an encoded collective call of the host on the device's memory. Blocks. Returns its
+    /// error. Any thread.
+    [[nodiscard]] std::optional<remote::call_error> run_collective(std::string_view call) const;
     /// The first error of a call since the last call, encoded, unless that has more bytes; "":
     /// none. Any thread.
     std::string take_error(std::size_t max_bytes);
@@ -41,9 +47,11 @@ private:
                        const char *message, const char *remedy);
 
     diomp_session session_{};
-    diomp_session_fence_function fence_ = nullptr; ///< set by start()
-    std::mutex mutex_;                             ///< leaf lock; protects the rest
-    std::string error_;                            ///< encoded
+    // Set by start().
+    diomp_session_fence_function fence_ = nullptr;
+    diomp_session_collective_function collective_ = nullptr;
+    std::mutex mutex_;  ///< leaf lock; protects the rest
+    std::string error_; ///< encoded
 };
 
 } // namespace diomp::offload::service

@@ -48,6 +48,41 @@ TEST(remote_batch, sizes_that_queues_reserve) {
     EXPECT_EQ(batch.pending_bytes(), before + batch_builder::zero_copy_bytes);
 }
 
+TEST(remote_batch, a_call_is_never_deferred_and_gets_its_outcome) {
+    batch_builder batch(0);
+    batch.call_part("abc");
+    EXPECT_EQ(batch.pending_bytes(), batch_builder::call_part_header_bytes + 3);
+    EXPECT_FALSE(batch.can_defer());
+    std::array<char, call_outcome_bytes> outcome{};
+    batch.call(outcome);
+    EXPECT_EQ(batch.pending_bytes(),
+              batch_builder::call_part_header_bytes + 3 + batch_builder::call_bytes);
+    EXPECT_EQ(batch.num_reply_bytes(), call_outcome_bytes);
+    batch.finish_gets(encode_call_outcome(call_error{OMPX_ERR_RANGE, {}, {}, "past the end", {}}));
+    auto const failure = decode_call_outcome({outcome.data(), outcome.size()});
+    ASSERT_TRUE(failure);
+    ASSERT_TRUE(failure.value());
+    EXPECT_EQ(failure.value()->code, OMPX_ERR_RANGE);
+    EXPECT_EQ(failure.value()->message, "past the end");
+}
+
+TEST(remote_batch, outcomes_of_calls_have_one_size) {
+    std::string const success = encode_call_outcome(std::nullopt);
+    EXPECT_EQ(success.size(), call_outcome_bytes);
+    auto const none = decode_call_outcome(success);
+    ASSERT_TRUE(none);
+    EXPECT_FALSE(none.value());
+    std::string const longest(400, 'x'); // as region_runtime cuts them
+    std::string const error =
+        encode_call_outcome(call_error{OMPX_ERR_PEER, {}, {}, longest, longest});
+    EXPECT_EQ(error.size(), call_outcome_bytes);
+    auto const decoded = decode_call_outcome(error);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(decoded.value()->remedy, longest);
+    EXPECT_FALSE(decode_call_outcome(error.substr(0, 100)));
+    EXPECT_FALSE(decode_call_outcome(""));
+}
+
 TEST(remote_batch, gets_take_the_bytes_of_the_reply_in_order) {
     batch_builder batch(0);
     std::array<char, 2> first{};

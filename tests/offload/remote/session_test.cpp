@@ -36,6 +36,19 @@ TEST(session, puts_gets_and_copies_happen_in_order) {
     });
 }
 
+TEST(session, a_call_without_a_runtime_is_an_error) {
+    run_session([](client_side &side) {
+        packet_writer batch;
+        append_operation(batch, remote::operation::call_part);
+        batch.text("a part");
+        append_operation(batch, remote::operation::call);
+        auto const got = side.ask(std::move(batch));
+        EXPECT_TRUE(got.failed);
+        EXPECT_THAT(got.rest, HasSubstr("makes no calls"));
+        side.expect_service();
+    });
+}
+
 TEST(session, addresses_outside_the_device_are_errors) {
     run_session([](client_side &side) {
         int mine = 0;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device_coll/internal/remote_calls.h"
+
+#include "base/log.h"
+#include "coll/collective.h"
+#include "device_coll/internal/checked_call.h"
+#include "device_coll/internal/host_copies.h"
+#include "device_coll/session_call.h"
+#include "group/group.h"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
+#include "offload/offload.h"
+#include "offload/remote_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace diomp::device_coll {
+namespace {
+
+using coll::request;
+using sync::operation;
+
+std::uint32_t bit_of(int index) { return std::uint32_t{1} << index; }
+/// Devices with larger indices use host memory.
+constexpr int max_indices = 32;
+
+} // namespace
+
+/// What a member sends to the others before a call.
+struct remote_calls::call_fact {
+    std::int32_t code = 0;     ///< why it cannot take part
+    std::int32_t index = none; ///< of its device, if the session of that can make the call
+    std::uint32_t freed = 0;   ///< instead, when the group is freed: its value in groups_
+
+    static constexpr std::int32_t none = -1;
+};
+
+namespace {
+
+/// Fails if a member cannot take part.
+template <typename Facts>
+status check_all(const group::group &members, const Facts &facts) {
+    auto const failed =
+        std::ranges::find_if(facts, [](const auto &each) { return each.code != 0; });
+    if (failed == facts.end()) {
+        return {};
+    }
+    auto const member = static_cast<std::size_t>(failed - facts.begin());
+    return error(
+        static_cast<ompx_status>(failed->code),
+        fmt::format("rank {} cannot take part in the call", members.members()[member].value()),
+        "see the error of that rank");
+}
+
+} // namespace
+
+result<std::vector<remote_calls::call_fact>> remote_calls::exchange(group::group &members,
+                                                                    const call_fact &own) {
+    {
+        std::lock_guard const guard(mutex_);
+        groups_.try_emplace(members.id(), 0);
+    }
+    std::vector<call_fact> all(members.size());
+    DIOMP_TRY(collectives_.run_among_ranks(
+        members,
+        {.what = operation::allgather, .dst = all.data(), .src = &own, .amount = sizeof(own)}));
+    return all;
+}
+
+std::optional<int> remote_calls::session_index_of(const group::group &members, const request &args,
+                                                  int device) const {
+    offload::remote_memory *const remote = devices_.segments().remote();
+    if (remote == nullptr || members.num_own() != 1 ||
+        (args.amount == 0 && args.blocks == nullptr) ||
+        (coll::is_reduction(args.what) && coll::user_operators::is_user_defined(args.op))) {
+        return std::nullopt;
+    }
+    offload::device_segment *const segment = devices_.segments().table().find(device);
+    std::optional<int> const index = segment == nullptr ? std::nullopt : segment->remote_index();
+    return index && *index < max_indices && remote->has_collectives(*index) ? index : std::nullopt;
+}
+
+void remote_calls::report_failure(group::group &members, const error &failure) {
+    static_cast<void>(exchange(members, {.code = failure.code()}));
+}
+
+status remote_calls::run(group::group &members, checked_call &call) {
+    auto facts = exchange(members, {.index = call.session_index.value_or(call_fact::none)});
+    DIOMP_TRY(facts);
+    DIOMP_TRY(check_all(members, facts.value()));
+    int const index = facts.value().front().index;
+    bool const by_sessions =
+        index != call_fact::none && std::ranges::all_of(facts.value(), [&](const call_fact &each) {
+            return each.index == index;
+        });
+    if (by_sessions) {
+        return run_in_sessions(members, call);
+    }
+    status copied = copies_.prepare(call);
+    facts = exchange(members,
+                     {.code = copied ? 0 : static_cast<std::int32_t>(copied.failure().code())});
+    if (!copied) {
+        return copied;
+    }
+    DIOMP_TRY(facts);
+    DIOMP_TRY(check_all(members, facts.value()));
+    return copies_.run(members, call);
+}
+
+std::vector<int> remote_calls::ranks_for_session(const group::group &members, int index) {
+    {
+        std::lock_guard const guard(mutex_);
+        if ((groups_[members.id()] & bit_of(index)) != 0) {
+            return {};
+        }
+    }
+    std::vector<int> ranks;
+    for (std::size_t number = 0; number < members.count(); ++number) {
+        std::size_t const member =
+            members.endpoints().empty() ? number : members.endpoints()[number].member;
+        ranks.push_back(members.members()[member].value());
+    }
+    return ranks;
+}
+
+status remote_calls::run_in_sessions(group::group &members, const checked_call &call) {
+    int const index = *call.session_index;
+    session_call sent{members.id(), ranks_for_session(members, index), call.args};
+    sent.args.dst = call.own.front().dst.location.address;
+    sent.args.src = call.own.front().src.location.address;
+    sent.args.blocks = call.blocks.front();
+    DIOMP_TRY(devices_.segments().remote()->run_collective(index, encode(sent)));
+    if (!sent.ranks.empty()) {
+        std::lock_guard const guard(mutex_);
+        groups_[members.id()] |= bit_of(index);
+    }
+    return {};
+}
+
+void remote_calls::forget(group::group &members) {
+    if (devices_.segments().remote() == nullptr) {
+        return;
+    }
+    auto const call_lock = members.lock_calls(); // waits for calls that do not block
+    std::uint32_t own = 0;
+    {
+        std::lock_guard const guard(mutex_);
+        auto const found = groups_.find(members.id());
+        if (found == groups_.end()) {
+            return;
+        }
+        own = found->second;
+    }
+    auto facts = exchange(members, {.freed = own});
+    if (!facts) {
+        return; // the members cannot free the group either
+    }
+    {
+        std::lock_guard const guard(mutex_);
+        groups_.erase(members.id());
+    }
+    // A session whose call has failed may have no group. That of the others stays then.
+    std::uint32_t freed = own;
+    for (call_fact const &each : facts.value()) {
+        freed &= each.freed;
+    }
+    for (int index = 0; index < max_indices; ++index) {
+        if ((freed & bit_of(index)) == 0) {
+            continue;
+        }
+        status const done = devices_.segments().remote()->run_collective(
+            index, encode(session_call{members.id(), {}, {.what = operation::none}}));
+        if (!done) {
+            log(log_level::debug, "a group of remote devices was not freed: {}",
+                done.failure().message());
+        }
+    }
+}
+
+} // namespace diomp::device_coll

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "device_coll/session_call.h"
+
+#include "base/packet.h"
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace diomp::device_coll {
+namespace {
+
+void append(packet_writer &to, const std::vector<std::size_t> &numbers) {
+    to.number(std::uint64_t{numbers.size()});
+    for (std::size_t const each : numbers) {
+        to.number(std::uint64_t{each});
+    }
+}
+
+template <typename Read>
+auto read_list(packet_reader &from, std::size_t element_bytes, Read read) {
+    std::vector<decltype(read())> made;
+    auto const count = from.number<std::uint64_t>();
+    if (count <= from.rest_size() / element_bytes) {
+        made.reserve(count);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            made.push_back(read());
+        }
+    } else {
+        static_cast<void>(from.rest());
+        static_cast<void>(from.number<std::uint8_t>()); // no longer ok()
+    }
+    return made;
+}
+
+coll::block_list read_blocks(packet_reader &from) {
+    auto const number = [&] { return std::size_t{from.number<std::uint64_t>()}; };
+    coll::block_list made;
+    made.nbytes = read_list(from, sizeof(std::uint64_t), number);
+    made.offsets = read_list(from, sizeof(std::uint64_t), number);
+    return made;
+}
+
+} // namespace
+
+std::string encode(const session_call &call) {
+    coll::request const &args = call.args;
+    packet_writer packet(args.what);
+    packet.number(call.group);
+    packet.number(std::uint64_t{call.ranks.size()});
+    for (int const each : call.ranks) {
+        packet.number(static_cast<std::uint32_t>(each));
+    }
+    packet.number(std::uint64_t{reinterpret_cast<std::uintptr_t>(args.dst)});
+    packet.number(std::uint64_t{reinterpret_cast<std::uintptr_t>(args.src)});
+    packet.number(std::uint64_t{args.amount});
+    packet.number(static_cast<std::uint32_t>(args.type));
+    packet.number(static_cast<std::uint32_t>(args.op));
+    packet.number(static_cast<std::uint32_t>(args.root));
+    if (args.blocks != nullptr) {
+        for (coll::block_list const *each : {&args.blocks->dst, &args.blocks->src}) {
+            append(packet, each->nbytes);
+            append(packet, each->offsets);
+        }
+    }
+    return packet.take();
+}
+
+result<session_call> decode_session_call(std::string_view bytes) {
+    packet_reader packet(bytes);
+    session_call call;
+    coll::request &args = call.args;
+    args.what = packet.type<sync::operation>();
+    call.group = packet.number<std::uint64_t>();
+    call.ranks = read_list(packet, sizeof(std::uint32_t),
+                           [&] { return static_cast<int>(packet.number<std::uint32_t>()); });
+    args.dst = reinterpret_cast<void *>(packet.number<std::uint64_t>());
+    args.src = reinterpret_cast<const void *>(packet.number<std::uint64_t>());
+    args.amount = packet.number<std::uint64_t>();
+    args.type = static_cast<ompx_type_t>(packet.number<std::uint32_t>());
+    args.op = static_cast<ompx_op_t>(packet.number<std::uint32_t>());
+    args.root = static_cast<int>(packet.number<std::uint32_t>());
+    if (coll::has_block_lists(args.what)) {
+        auto lists = std::make_shared<coll::block_lists>();
+        lists->dst = read_blocks(packet);
+        lists->src = read_blocks(packet);
+        args.blocks = std::move(lists);
+    }
+    if (!packet.ok() || !packet.at_end()) {
+        return error(OMPX_ERR_ARG, "malformed collective call for a remote device");
+    }
+    return call;
+}
+
+} // namespace diomp::device_coll
