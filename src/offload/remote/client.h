@@ -120,6 +120,7 @@ private:
         std::optional<error> failure;
         bool is_of_job = false;
         world_position position;
+        std::vector<int> num_devices; ///< [client]
         std::size_t segment_bytes = 0;
         std::size_t split_threshold_bytes = default_split_bytes;
     };
