@@ -59,8 +59,7 @@ fi
 # lend PORT: starts the service there.
 lend() {
     local root=$work/lender port=$1 waited=0
-    mkdir "$root"
-    new_debian "$root" "$suite" ca-certificates,systemd
+    cp -a "$work/root" "$root"
     mkdir "$root/packages"
     cp "$debs"/*.deb "$source/tests/packaging/lender.sh" "$work/token" "$root/packages/"
     (cd "$root/packages" && dpkg-scanpackages --multiversion . >Packages 2>"$work/log") || { cat "$work/log" && exit 1; }
@@ -82,10 +81,10 @@ service_log() { journalctl -D "$work/lender/var/log/journal" -u diomp-deviced -o
 
 (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$work/token")
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-lend "$port"
-
 mkdir "$work/root"
 new_debian "$work/root" "$suite" ca-certificates
+lend "$port"
+
 mkdir "$work/root/packages" "$work/root/examples"
 cp "$debs"/*.deb "$work/root/packages/"
 cp "$source/tests/packaging/inside.sh" "$source/tests/packaging/run_paths.py" "$source/tests/offload/remote/events.c" \
