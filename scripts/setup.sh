@@ -88,6 +88,7 @@ debhelper             the same
 dh-python             the same, for the package for Python
 lintian               checks them
 debootstrap           a new Debian to install them in: the tests packages.*, scripts/fresh-machine.sh
+systemd-container     a host that lends devices, by its unit, in the same tests
 buildah               an image of contrib/container, in the test packages.container
 gfortran              the Fortran module
 python3-dev           headers for the package for Python

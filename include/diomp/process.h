@@ -66,8 +66,8 @@ OMPX_API_ int ompx_get_num_ranks(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_local_rank_num(void) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_get_num_local_ranks(void) OMPX_NOEXCEPT_;
 /**
- * Writes the path of transfers to `rank` and the reason for it into `text`: "shm", "ucx (tcp,
- * active messages): ...". Writes at most nbytes including the final 0; a longer text is truncated.
+ * Writes the path of transfers to `rank` into `text`: "shm", "ucx (tcp, active messages): ...", and
+ * those to its remote devices; at most nbytes including the final 0, a longer text is truncated.
  * The first transfer chooses a network's path; before that, the text says so. Does not block.
  */
 OMPX_API_ int ompx_path_info(int rank, char *text, size_t nbytes) OMPX_NOEXCEPT_;

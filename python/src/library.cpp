@@ -33,7 +33,7 @@ bool is_single_node() {
 namespace {
 
 std::string path_info(int rank) {
-    std::array<char, 512> text{};
+    std::array<char, 4096> text{};
     check(ompx_path_info(rank, text.data(), text.size()));
     return text.data();
 }

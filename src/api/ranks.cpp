@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "api/internal/remote_client.h"
 #include "api/internal/state.h"
 #include "diomp/process.h"
 #include "messaging/engine.h"
+#include "offload/remote/client.h"
+#include "offload/remote/device_access.h"
 #include "transport/conduit.h"
 
 namespace {
@@ -17,6 +20,19 @@ int query(const char *function, int diomp::api::job_numbers::*which) {
 }
 
 using diomp::api::job_numbers;
+
+/// "" if the rank has no remote devices in the job.
+std::string paths_to_devices(diomp::runtime::runtime &running, diomp::world_rank rank) {
+    if (!running.connection().has_remote_devices()) {
+        return {};
+    }
+    diomp::api::remote_client_guard const used;
+    if (used.client() == nullptr || !used.client()->is_of_job()) {
+        return {};
+    }
+    std::string const paths = diomp::offload::remote::describe_paths(*used.client(), rank);
+    return paths.empty() ? paths : "; " + paths;
+}
 
 } // namespace
 
@@ -55,8 +71,9 @@ int ompx_path_info(int rank, char *text, std::size_t nbytes) noexcept {
             DIOMP_TRY(api::check_rank(running, rank));
             DIOMP_TRY(api::check_pointer(text, "text"));
             DIOMP_TRY(api::check_size(nbytes));
-            std::string const path =
+            std::string path =
                 running.connection().engine().transport().describe_path(world_rank{rank});
+            path += paths_to_devices(running, world_rank{rank});
             if (nbytes > 0) {
                 text[path.copy(text, nbytes - 1)] = '\0';
             }

@@ -227,6 +227,22 @@ static void unsupported(void) {
     free(field);
 }
 
+static void paths(void) {
+    char const *const wish = getenv("DIOMP_NETWORK");
+    int const by_ucx = wish != NULL && strcmp(wish, "ucx") == 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        char text[1024], device[64], between[64];
+        CHECK(ompx_path_info(rank, text, sizeof text) == 0);
+        snprintf(device, sizeof device, "; remote device 0 by %s", by_ucx ? "ucx" : "tcp");
+        snprintf(between, sizeof between, "; from own remote devices by %s, service to service",
+                 by_ucx ? "ucx" : "tcp");
+        CHECK(strstr(text, device) != NULL && strstr(text, between) != NULL);
+        CHECK(strstr(text, "remote device 1") == NULL);
+    }
+    char cut[8];
+    CHECK(ompx_path_info(right, cut, sizeof cut) == 0 && strlen(cut) == sizeof cut - 1);
+}
+
 int main(void) {
     me = ompx_rank_num();
     ranks = ompx_num_ranks();
@@ -240,6 +256,7 @@ int main(void) {
     allocated_memory();
     reused_memory();
     unsupported();
+    paths();
     CHECK(ompx_barrier() == 0);
     if (me == 0) {
         puts("remote space: ok");

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Debian's packages as a user meets them: makes them, installs them into a new Debian, runs the examples of the pages there
-# (inside.sh), purges them, and looks for what is left.
+# (inside.sh), purges them, and looks for what is left. Another new Debian (lender.sh) has the package of the device service
+# only, whose unit its systemd starts; programs of the first one use its devices.
 #   debian.sh SOURCE_DIR FOLDER [SUITE]
 # Packages of this machine's Debian are made here, into FOLDER, with ccache; those of another release (SUITE=trixie) in a new
 # Debian of that release. DIOMP_TEST_DEBS names a folder with packages, which are taken instead.
@@ -11,13 +12,18 @@ here=$(. /etc/os-release && echo "$VERSION_CODENAME")
 suite=${3:-$here}
 skip() { echo "skipped: $*" && exit 77; }
 [ "$(id -u)" = 0 ] || skip "only root can install a Debian"
-for tool in debootstrap dpkg-buildpackage dh; do
+for tool in debootstrap dpkg-buildpackage dh systemd-nspawn; do
     command -v $tool >/dev/null || skip "$tool is missing (scripts/setup.sh --deb)"
 done
 # shellcheck source-path=SCRIPTDIR source=../../scripts/debian-root.sh
 . "$source/scripts/debian-root.sh"
 work=$(mktemp -d)
-trap 'rm -rf --one-file-system "$work"' EXIT
+lender=
+end() {
+    [ -z "$lender" ] || { kill "$lender" && wait "$lender"; } 2>/dev/null || true
+    rm -rf --one-file-system "$work"
+}
+trap end EXIT
 /usr/lib/apt/apt-helper download-file "$(debian_archive)/dists/$suite/InRelease" "$work/InRelease" >"$work/log" 2>&1 ||
     skip "no package archive with $suite is within reach: $(tail -n 1 "$work/log")"
 
@@ -50,12 +56,43 @@ if [ -z "$debs" ]; then
     fi
 fi
 
+# lend PORT: starts the service there.
+lend() {
+    local root=$work/lender port=$1 waited=0
+    cp -a "$work/root" "$root"
+    mkdir "$root/packages"
+    cp "$debs"/*.deb "$source/tests/packaging/lender.sh" "$work/token" "$root/packages/"
+    (cd "$root/packages" && dpkg-scanpackages --multiversion . >Packages 2>"$work/log") || { cat "$work/log" && exit 1; }
+    in_debian "$root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /packages/lender.sh "$port"
+    # Containers may not call Landlock by default.
+    systemd-nspawn --quiet --directory="$root" --machine="diomp-$$" --register=no --keep-unit --console=pipe --boot \
+        --system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" </dev/null >"$work/boot" 2>&1 &
+    lender=$!
+    until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+        if [ $((waited += 1)) -gt 120 ] || ! kill -0 "$lender" 2>/dev/null; then
+            tail -n 20 "$work/boot"
+            service_log
+            echo "FAILED: the unit's service does not listen at port $port" && exit 1
+        fi
+        sleep 0.5
+    done
+}
+service_log() { journalctl -D "$work/lender/var/log/journal" -u diomp-deviced -o cat --no-pager; }
+
+(umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$work/token")
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 mkdir "$work/root"
 new_debian "$work/root" "$suite" ca-certificates
+lend "$port"
+
 mkdir "$work/root/packages" "$work/root/examples"
 cp "$debs"/*.deb "$work/root/packages/"
 cp "$source/tests/packaging/inside.sh" "$source/tests/packaging/run_paths.py" "$source/tests/offload/remote/events.c" \
-    "$work/root/packages/"
+    "$work/token" "$work/root/packages/"
+echo "127.0.0.1:$port" >"$work/root/packages/lender"
 python3 -B "$source/tests/packaging/pages.py" "$source" "$work/root/examples"
 in_debian "$work/root" env PATH=/usr/sbin:/usr/bin:/sbin:/bin bash /packages/inside.sh
+
+service_log >"$work/log"
+! grep -e "confined in part" "$work/log" || { echo "FAILED: the unit's service does without a part of --confine" && exit 1; }
 echo "packages of $suite: ok"

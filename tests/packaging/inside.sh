@@ -42,6 +42,15 @@ echo "2 devices, used" >remote.expected
 clang-19 -O2 -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu remote.c -o remote
 prints remote env DIOMP_LOCAL_DEVICES=off diomp-run --remote-devices localhost:2 ./remote
 
+echo "-- calls in regions of remote devices, of services that diomp-run starts"
+diompcc -fopenmp-targets=x86_64-pc-linux-gnu regions.c -o regions
+prints regions env OMP_TARGET_OFFLOAD=MANDATORY DIOMP_LOCAL_DEVICES=off diomp-run -n 2 --remote-devices localhost:2 ./regions
+echo "-- the same, of a host that has the package of the service only"
+read -r lender </packages/lender
+# shellcheck disable=SC2016 # of the rank's shell
+prints regions env OMP_TARGET_OFFLOAD=MANDATORY DIOMP_LOCAL_DEVICES=off DIOMP_TOKEN_FILE=/packages/token LENDER="$lender" \
+    diomp-run -n 2 sh -c 'DIOMP_REMOTE_DEVICES=$LENDER@$DIOMP_RANK*1 exec ./regions'
+
 install gfortran
 diompfc -O3 rows.f90 -o rows
 prints rows diomp-run -n 4 ./rows

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the first example of some pages into a folder, each with a file of the text that it prints on 4 ranks.
+"""Writes the first example of some pages into a folder, each with a file of the text that it prints on 4 ranks; of remote
+devices on 2.
 
     pages.py SOURCE_DIR FOLDER
 """
@@ -17,6 +18,12 @@ for page, name in (("README.md", "halo"), ("docs/device-calls.md", "device"), ("
     (first, *_) = [each for each in examples.parse(page, text) if each.kind == "program"]
     (folder / f"{name}.{first.suffix}").write_text(first.source, encoding="utf-8")
     (folder / f"{name}.expected").write_text(first.prints[4], encoding="utf-8")
+
+# With a remote device for each rank.
+text = (source / "docs/remote.md").read_text(encoding="utf-8")
+(first, *_) = [each for each in examples.parse("docs/remote.md", text) if each.is_remote]
+(folder / "regions.c").write_text(first.source, encoding="utf-8")
+(folder / "regions.expected").write_text(first.prints[2], encoding="utf-8")
 
 # The page's program prints nothing: here each rank looks whether its left neighbour's row has come.
 block = re.search(r"^```python\n(.*?)^```$", (source / "docs/python.md").read_text(encoding="utf-8"), re.M | re.S)[1]

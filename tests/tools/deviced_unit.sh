@@ -17,6 +17,12 @@ said=$(systemd-analyze verify --man=no "$work/diomp-deviced.service" 2>&1) || { 
 systemd-analyze security --offline=yes --threshold=15 "$work/diomp-deviced.service" >"$work/report" ||
     { cat "$work/report"; exit 1; }
 tail -n 1 "$work/report"
+# What --confine calls is allowed by name: a version of systemd may have it in none of the unit's groups.
+grep -ho 'SYS_\(landlock_[a-z_]*\|seccomp\)' "$(dirname "$0")/../../src/offload/service/confinement.cpp" | sort -u >"$work/calls"
+[ -s "$work/calls" ] || { echo "no system call of confinement.cpp found"; exit 1; }
+sed 's/^SYS_//' "$work/calls" | while IFS= read -r call; do
+    grep -Eq "^SystemCallFilter=(|[^~].* )$call( |\$)" "$unit" || { echo "the unit refuses $call, which --confine needs"; exit 1; }
+done
 # Nobody but the service itself may read the token: the unit hands it over as a file, and not as a value.
 ! grep -q '^Environment=DIOMP_TOKEN=' "$unit"
 grep -q '^LoadCredential=diomp-token:' "$unit"

@@ -82,6 +82,16 @@ if [ -e "$prefix/bin/diompfc" ]; then
     run 4 ./halo-fortran
 fi
 
+if [ -e "$prefix/bin/diomp-deviced" ] && [ -e "$prefix/$libdir/diomp/libomptarget.so" ]; then
+    step "calls in regions of remote devices"
+    mkdir pages
+    python3 -B "$source/tests/packaging/pages.py" "$source" pages
+    DIOMP_CC=clang-19 "$prefix/bin/diompcc" -fopenmp-targets=x86_64-pc-linux-gnu pages/regions.c -o regions
+    OMP_TARGET_OFFLOAD=MANDATORY DIOMP_LOCAL_DEVICES=off \
+        timeout 60 "$prefix/bin/diomp-run" -n 2 --remote-devices localhost:2 ./regions >regions.out
+    diff pages/regions.expected regions.out
+fi
+
 step "order of the libraries: ours before OpenMP's"
 for program in clang/halo gcc/halo "a name"; do
     readelf -d "$program" | grep -oE 'lib(diomp|omp|gomp)\.so' | head -n 1 | grep -qx libdiomp.so || {

@@ -44,7 +44,7 @@ std::vector<std::string> query_paths(const runtime_library &library, const rank_
     std::vector<std::string> paths;
     for (std::size_t rank = 0; rank < num_ranks; ++rank) {
         rank_row ignored;
-        std::array<char, 256> text{};
+        std::array<char, 4096> text{};
         int const peer = static_cast<int>(rank);
         bool const known = library.get(&ignored, peer, shared, sizeof ignored) == OMPX_SUCCESS &&
                            library.path_info(peer, text.data(), text.size()) == OMPX_SUCCESS;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 
@@ -31,6 +32,9 @@ struct topology {
     std::vector<call_row> calls;
     int devices_per_rank = 1;
     std::vector<bound_rank> ranks; ///< empty if not requested
+    /// [rank] Paths from rank 0 to the memory of each rank and its remote devices; empty outside a
+    /// job.
+    std::vector<std::string> rank_paths;
 };
 
 bool shared_by_ranks(const device_list &list) { return list.backend != "host"; }
@@ -155,6 +159,12 @@ void print_text(const topology &details) {
                    each.where.cpus.empty() ? "unbound" : format_numbers(each.where.cpus),
                    node_text(each.where.numa_node));
     }
+    if (!details.rank_paths.empty()) {
+        fmt::print("job        from rank 0 to the memory of\n");
+    }
+    for (std::size_t rank = 0; rank < details.rank_paths.size(); ++rank) {
+        fmt::print("  rank {}: {}\n", rank, details.rank_paths[rank]);
+    }
 }
 
 nlohmann::json node_json(const node_layout &node) {
@@ -221,6 +231,7 @@ void print_json(const topology &details) {
                                  {"cpus", each.where.cpus},
                                  {"numa_node", each.where.numa_node}});
     }
+    json["paths_from_rank_0"] = details.rank_paths;
     fmt::print("{}\n", json.dump(2));
 }
 
@@ -232,13 +243,14 @@ int report_error(const error &why) {
     return 1;
 }
 
-int print_here(const topology_options &options) {
+int print_here(const topology_options &options, std::vector<std::string> rank_paths = {}) {
     auto environment = read_environment();
     if (!environment) {
         return report_error(environment.failure());
     }
     settings const &values = environment.value().values;
     topology found;
+    found.rank_paths = std::move(rank_paths);
     found.node = read_node_layout();
     found.lists = list_devices(values);
     found.paths = list_paths(found.lists, values.offload.paths);
@@ -261,6 +273,17 @@ int print_here(const topology_options &options) {
     return 0;
 }
 
+/// A rank that nothing was sent to has the path that the conduit plans for it.
+std::vector<std::string> paths_from_here(const runtime_library &runtime) {
+    std::vector<std::string> paths;
+    for (int rank = 0; rank < runtime.num_ranks(); ++rank) {
+        std::array<char, 4096> text{};
+        bool const is_known = runtime.path_info(rank, text.data(), text.size()) == OMPX_SUCCESS;
+        paths.emplace_back(is_known ? text.data() : "unknown");
+    }
+    return paths;
+}
+
 } // namespace
 
 int print_topology(topology_options options) {
@@ -278,7 +301,7 @@ int print_topology(topology_options options) {
     int status = 0;
     if (runtime.rank() == 0) {
         options.ranks = options.ranks > 0 ? options.ranks : runtime.num_local_ranks();
-        status = print_here(options);
+        status = print_here(options, paths_from_here(runtime));
     }
     return runtime.finalize() == OMPX_SUCCESS ? status : 1;
 }

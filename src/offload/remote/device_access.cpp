@@ -60,6 +60,24 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
 
 } // namespace
 
+std::string describe_paths(client &by, world_rank owner) {
+    if (by.segment_bytes() == 0) { // or no rank has any
+        return {};
+    }
+    std::string text;
+    int count = 0;
+    for (world_rank const session : sessions_of(owner, by.ranks().num_devices())) {
+        text += fmt::format("{}remote device {} by {}", text.empty() ? "" : ", ", count++,
+                            by.ranks().conduit().describe_path(session));
+    }
+    if (count > 0 && by.num_devices() > 0) {
+        std::string const &name = by.ranks().conduit().name(); // "shm+tcp"
+        text += fmt::format("; from own remote devices by {}, service to service",
+                            name.substr(name.rfind('+') + 1));
+    }
+    return text;
+}
+
 std::optional<remote_memory::range> claim_segment(client &of, int index) {
     std::size_t const nbytes = of.segment_bytes();
     if (!of.is_of_job() || nbytes == 0 ||

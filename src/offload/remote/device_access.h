@@ -8,11 +8,16 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace diomp::offload::remote {
 
 class client;
+
+/// The paths from this process, and from its devices, to the remote devices of rank `owner` of the
+/// job; "": it has none in the address space.
+std::string describe_paths(client &by, world_rank owner);
 
 std::optional<remote_memory::range> claim_segment(client &of, int index);
 void return_pages(client &of, int index, remote_memory::range pages);

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 
 namespace diomp::offload::remote {
 namespace {
@@ -182,6 +183,17 @@ std::uint64_t arena_base() {
 
 } // namespace
 
+std::vector<world_rank> sessions_of(world_rank client, std::span<const int> num_devices) {
+    int const num_clients = static_cast<int>(num_devices.size());
+    auto const before = num_devices.first(client.index());
+    int const first = std::accumulate(before.begin(), before.end(), num_clients);
+    std::vector<world_rank> sessions;
+    for (int index = 0; index < num_devices[client.index()]; ++index) {
+        sessions.emplace_back(first + index);
+    }
+    return sessions;
+}
+
 client_exchange make_client_exchange(launch::launcher &job) {
     // Copies of the function share the number.
     return [&job, round = std::make_shared<int>(0)](
@@ -233,6 +245,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     std::unique_ptr<world> made(new world);
     made->launcher_ = std::move(launcher);
     made->num_clients_ = options.num_clients;
+    made->num_devices_ = options.num_devices;
     transport::arena_options arena_options;
     arena_options.base = arena_base();
     arena_options.usable_bytes = options.memory_bytes;

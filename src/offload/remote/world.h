@@ -51,6 +51,9 @@ struct world_position {
     host_scope scope = host_scope::several_hosts;
 };
 
+/// The ranks of a client's sessions, in a world whose clients have `num_devices` devices each.
+std::vector<world_rank> sessions_of(world_rank client, std::span<const int> num_devices);
+
 /// Gives `own` to all clients of the job; returns those of the others. Collective over the clients.
 /// Blocks.
 using client_exchange = std::function<result<std::vector<std::string>>(std::string own)>;
@@ -75,6 +78,7 @@ make_session_launcher(control_connection &client, const world_position &position
 struct world_options {
     std::string conduit = "tcp";
     int num_clients = 1;
+    std::vector<int> num_devices; ///< [client]; empty at sessions
     std::size_t memory_bytes = 0; ///< of the largest device; the value of rank 0 is used
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
@@ -116,6 +120,8 @@ public:
     [[nodiscard]] const transport::arena &arena() const { return *arena_; }
     [[nodiscard]] world_rank rank() const;
     [[nodiscard]] int size() const;
+    /// [client] At clients.
+    [[nodiscard]] std::span<const int> num_devices() const { return num_devices_; }
     [[nodiscard]] bool is_session(world_rank rank) const {
         return rank.value() >= num_clients_ && rank.value() < size();
     }
@@ -150,6 +156,7 @@ private:
 
     std::unique_ptr<launch::launcher> launcher_;
     int num_clients_ = 1;
+    std::vector<int> num_devices_;
     std::unique_ptr<transport::arena> arena_;
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;

@@ -52,7 +52,7 @@ result<world_terms> decode_terms(std::string_view bytes) {
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange) {
     auto others = exchange(encode(own)); // in the order of their ranks
     DIOMP_TRY(others);
-    agreed_terms agreed{own, 0};
+    agreed_terms agreed{own, {}};
     for (std::size_t i = 0; i < others.value().size(); ++i) {
         auto decoded = decode_terms(others.value()[i]);
         DIOMP_TRY(decoded);
@@ -66,8 +66,9 @@ result<agreed_terms> agree(const world_terms &own, int rank, const client_exchan
         all.num_speaking = std::min(all.num_speaking, theirs.num_speaking);
         all.memory_bytes = std::max(all.memory_bytes, theirs.memory_bytes);
         all.least_bytes = std::min(all.least_bytes, theirs.least_bytes);
-        agreed.first_device += static_cast<int>(i) < rank ? theirs.num_devices : 0;
+        agreed.num_devices.push_back(theirs.num_devices);
     }
+    agreed.num_devices.insert(agreed.num_devices.begin() + rank, own.num_devices);
     return agreed;
 }
 

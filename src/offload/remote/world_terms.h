@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace diomp::offload::remote {
 
@@ -33,8 +34,8 @@ struct world_terms {
 result<world_terms> decode_terms(std::string_view bytes);
 
 struct agreed_terms {
-    world_terms all;      ///< of the world
-    int first_device = 0; ///< number of this client's first device in the world
+    world_terms all;              ///< of the world
+    std::vector<int> num_devices; ///< [client]
 };
 /// Combines the terms of client `rank` with those of the others. Collective; blocks.
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange);

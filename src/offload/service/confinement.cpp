@@ -290,6 +290,10 @@ bool remove_folder(const std::string &path) {
     return !fs::exists(path, failure);
 }
 
+/// Whether a call that failed with `code` was refused by a filter: kernels without it report ENOSYS
+/// or EOPNOTSUPP.
+bool is_refused(int code) { return code == EPERM || code == EACCES; }
+
 } // namespace
 
 std::vector<std::string> missing_for_confinement() {
@@ -297,7 +301,10 @@ std::vector<std::string> missing_for_confinement() {
     int const version = landlock_version();
     if (version == 0) {
         missing.emplace_back(
-            "the kernel has no Landlock: sessions may write wherever the service may");
+            is_refused(errno)
+                ? "a filter of system calls that the service was started with refuses Landlock "
+                  "(SystemCallFilter= of systemd): sessions may write wherever the service may"
+                : "the kernel has no Landlock: sessions may write wherever the service may");
     } else if (version < 3) {
         missing.emplace_back("the kernel's Landlock (before Linux 6.2) does not restrict the "
                              "truncation of files");
@@ -311,7 +318,8 @@ std::vector<std::string> missing_for_confinement() {
                              "and abstract Unix sockets");
     }
 #ifdef DIOMP_HAVE_SECCOMP
-    if (!has_seccomp()) {
+    // libseccomp also has another call for it, which such a filter of the service may allow.
+    if (!has_seccomp() && !is_refused(errno)) {
         missing.emplace_back("the kernel has no seccomp filters");
     }
 #else

@@ -39,6 +39,11 @@ class remote_network_test(remote_case):
         lender.end()
         self.assertNotIn("accept connections from every host", err + lender.process.stderr.read())
 
+    def test_confined_regions_make_calls(self):
+        lender = service(self, "--confine", "available", devices=2, memory="1G")
+        err = self.calls_in_regions(lender, 2, DIOMP_LOG="info", **UCX)
+        self.assertRegex(err, "is reached by ucx")
+
     @unittest.skipIf(os.path.exists("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"), "has an adapter")
     def test_ucx_is_not_chosen_without_adapters(self):
         for wish in {}, {"DIOMP_NETWORK": "auto"}, {"DIOMP_NETWORK": "gasnet"}:

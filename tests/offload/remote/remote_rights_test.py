@@ -97,6 +97,12 @@ class remote_rights_test(remote_case):
         lender = service(self, "--confine", "available", devices=2)
         self.exercise(lender, 0, 2)
 
+    def test_confined_regions_make_calls(self):
+        lender = service(self, "--confine", "available", devices=2, memory="1G")
+        self.calls_in_regions(lender, 2)
+        self.wait_until(lambda: not lender.sessions(), "the end of the sessions")
+        self.wait_until(lambda: not self.files(), f"an empty folder instead of {self.files()}")
+
     def test_a_crash_of_a_confined_session_is_reported(self):
         lender = service(self, "--confine", "available")
         status, _, err = self.run_client(lender, [MISUSE, "null"])

@@ -33,6 +33,8 @@ LATER_ENTRIES = os.environ["DIOMP_TEST_LATER_ENTRIES"]
 MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
 SPACE = os.environ["DIOMP_TEST_SPACE"]
+RUN = os.environ["DIOMP_TEST_RUN"]
+CALLS = os.environ["DIOMP_TEST_CALLS"]
 LIMIT_S = 40
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
@@ -100,6 +102,15 @@ class remote_case(unittest.TestCase):
         status, out, err = self.run_client(services, [EXERCISE, str(first), str(count), *cases], variables)
         self.assertEqual((status, out), (0, "exercise: ok\n"), err)
         self.assertNotIn("error", err)
+        return err
+
+    def calls_in_regions(self, lender, ranks, **variables):
+        """Of ranks that each have one device of the service. Returns what they write to standard error."""
+        program = f'DIOMP_REMOTE_DEVICES="{lender.name}@$DIOMP_RANK*1" exec "$0" together'
+        job = self.start([RUN, "-n", str(ranks), "--bind-to", "none", "sh", "-c", program, CALLS], {
+            "DIOMP_TOKEN": "a token", "DIOMP_LOCAL_DEVICES": "off", "DIOMP_ERRORS": "return", **variables})
+        out, err = job.communicate(timeout=LIMIT_S)
+        self.assertEqual((job.returncode, out), (0, "device calls on host devices: ok\n"), err)
         return err
 
     def assert_serves(self, services):

@@ -65,7 +65,7 @@ TEST(world_terms, are_combined_alike_on_all_ranks) {
         EXPECT_EQ(agreed.value().all.memory_bytes, 100U);
         EXPECT_EQ(agreed.value().all.least_bytes, 80U);
         EXPECT_TRUE(agreed.value().all.is_on_one_host);
-        EXPECT_EQ(agreed.value().first_device, rank == 0 ? 0 : 2);
+        EXPECT_EQ(agreed.value().num_devices, (std::vector<int>{2, 0, 1}));
     }
 }
 
