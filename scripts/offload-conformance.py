@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs LLVM's own tests of libomptarget, on host devices, with the packaged library and with ours.
 
-    scripts/offload-conformance.py BUILD_DIR [--only PATTERN] [--jobs N]
+    scripts/offload-conformance.py BUILD_DIR [--llvm VERSION] [--only PATTERN] [--jobs N]
 
 Four columns: the packaged libomptarget; ours; ours with the DiOMP runtime in the process, so that device memory comes
-from a segment; ours with four devices of a device service instead of the host devices. The tests are those of the source that scripts/fetch-llvm.sh fetched, run by LLVM's lit (llvm-19-tools).
+from a segment; ours with four devices of a device service instead of the host devices. The tests are those of the source that
+scripts/fetch-llvm.sh fetched, run by LLVM's lit. VERSION is the first one that the build is for, unless --llvm names another.
 Exit status 1 if a test that passes with the packaged library does not pass with ours.
 """
 import argparse
@@ -18,11 +19,7 @@ import tempfile
 from pathlib import Path
 
 import offload_columns
-from offload_columns import LLVM, TARGET
-
-ROOT = Path(__file__).resolve().parent.parent
-LIT = LLVM / "build/utils/lit/lit.py"
-
+LIT = "llvm/utils/lit/lit.py"
 SITE = """
 config.bin_llvm_tools_dir = "{llvm}/bin"
 config.test_c_compiler = "{llvm}/bin/clang"
@@ -39,7 +36,7 @@ config.libomptarget_obj_root = "{scratch}"
 config.library_dir = "{library}"
 config.llvm_library_dir = "{llvm}/lib"
 config.llvm_library_intdir = "{library}"
-config.omp_header_directory = "{llvm}/lib/clang/19/include"
+config.omp_header_directory = "{llvm}/lib/clang/{major}/include"
 config.omp_host_rtl_directory = "{llvm}/lib"
 config.llvm_lib_directory = "{llvm}/lib"
 config.operating_system = "Linux"
@@ -48,6 +45,9 @@ config.libomptarget_current_target = "{target}"
 config.libomptarget_filecheck = "{llvm}/bin/FileCheck"
 config.libomptarget_not = "{llvm}/bin/not"
 config.libomptarget_debug = False
+config.libomptarget_test_pgo = False
+config.offload_device_info = "{llvm}/bin/llvm-offload-device-info"
+config.offload_tblgen = ""
 config.has_libomptarget_ompt = True
 config.libomptarget_has_libc = False
 config.environment.update({environment!r})
@@ -61,7 +61,7 @@ SHARED_MEMORY = re.compile(r"unified_shared_memory|force-usm|managed_memory|host
                            r"target_derefence_array_pointrs|omp_indirect_call")
 
 
-def run(tests, library, environment, arguments):
+def run(llvm, source, library, environment, arguments):
     """{test name: "PASS" and the like} of one configuration."""
     with tempfile.TemporaryDirectory() as scratch:
         site = Path(scratch) / "site"
@@ -69,13 +69,14 @@ def run(tests, library, environment, arguments):
         # The compiler looks for the devices' runtimes beside libomptarget.
         beside = Path(scratch) / "lib"
         beside.mkdir()
-        for name in ("libomptarget.so", "libomptarget.so.19.1"):
-            (beside / name).symlink_to(library / name)
-        (beside / "libomptarget.devicertl.a").symlink_to(LLVM / "lib/libomptarget.devicertl.a")
+        for name in ("libomptarget.so", llvm.soname):
+            (beside / name).symlink_to(library / llvm.soname)
+        (beside / "libomptarget.devicertl.a").symlink_to(llvm.folder / "lib/libomptarget.devicertl.a")
         (site / "lit.site.cfg").write_text(SITE.format(
-            llvm=LLVM, scratch=f"{scratch}/run", library=beside, target=TARGET, environment=environment, tests=tests))
+            llvm=llvm.folder, major=llvm.major, scratch=f"{scratch}/run", library=beside, target=llvm.target,
+            environment=environment, tests=source / "offload/test"))
         results = Path(scratch) / "results.json"
-        command = [sys.executable, str(LIT), "-q", f"-j{arguments.jobs}", "-o", str(results), str(site)]
+        command = [sys.executable, str(source / LIT), "-q", f"-j{arguments.jobs}", "-o", str(results), str(site)]
         if arguments.only:
             command += ["--filter", arguments.only]
         subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=900)
@@ -89,13 +90,14 @@ def main():
     parser.add_argument("build", type=Path)
     parser.add_argument("--only", help="regular expression on test names")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    offload_columns.add_llvm_argument(parser)
     arguments = parser.parse_args()
-    source = Path(subprocess.run([ROOT / "scripts/fetch-llvm.sh", "--folder"], check=True, capture_output=True,
-                                 text=True).stdout.strip())
-    tests = source / "offload/test"
-    offload_columns.require(tests / "lit.cfg", LIT)
-    columns = offload_columns.measure(arguments.build,
-                                      lambda library, environment: run(tests, library, environment, arguments))
+    llvm = offload_columns.chosen_llvm(arguments)
+    source = llvm.source
+    offload_columns.require(source / "offload/test/lit.cfg", source / LIT)
+    columns = offload_columns.measure(
+        arguments.build, lambda library, environment: run(llvm, source, library, environment, arguments), llvm,
+        llvm.folder / "lib")
     return offload_columns.report(columns, ("PASS", "XFAIL"), SHARED_MEMORY)
 
 

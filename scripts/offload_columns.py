@@ -1,13 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What offload-conformance.py and offload-vv.py share: libraries and devices that the same tests run with, side by side."""
+import functools
 import os
+import re
 import secrets
 import subprocess
 import sys
 from pathlib import Path
 
-LLVM = Path("/usr/lib/llvm-19")
-TARGET = "x86_64-pc-linux-gnu"
+SCRIPTS = Path(__file__).resolve().parent
+
+
+class Llvm:
+    """A version of LLVM: its packaged compiler and libraries, and what they call the host as a device."""
+
+    def __init__(self, major):
+        self.major = major
+        self.soname = f"libomptarget.so.{major}.1"
+        self.target = "x86_64-pc-linux-gnu" if major < 20 else "x86_64-unknown-linux-gnu"
+
+    def output_of(self, script, *words):
+        return subprocess.run([SCRIPTS / script, "--llvm", str(self.major), *words], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    @functools.cached_property
+    def folder(self):
+        return Path(self.output_of("llvm-toolchain.sh", "--folder"))
+
+    @functools.cached_property
+    def source(self):
+        return Path(self.output_of("fetch-llvm.sh", "--folder"))
+
+
+def add_llvm_argument(parser):
+    parser.add_argument("--llvm", type=int, help="version of LLVM; by default the first one that the build is for")
+
+
+def chosen_llvm(arguments):
+    """That of --llvm, or the one whose libomptarget the build has without a version in the name."""
+    found = arguments.build and re.search(r"[.]so[.](\d+)", (arguments.build / "lib/diomp/libomptarget.so").resolve().name)
+    return Llvm(arguments.llvm or (int(found[1]) if found else 19))
 
 
 class Service:
@@ -46,11 +78,11 @@ def search_path(build, library):
     return f"{library}:{(build / 'lib').resolve()}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
 
 
-def measure(build, run, packaged=LLVM / "lib", devices="4"):
+def measure(build, run, llvm, packaged, devices="4"):
     """{column: what `run(folder of libomptarget, environment)` gives}"""
     ours = (build / "lib/diomp").resolve()
     runtime = (build / "lib/libdiomp.so").resolve()
-    require(ours / "libomptarget.so.19.1", runtime)
+    require(ours / llvm.soname, runtime)
     columns = {
         "packaged": run(packaged, {}),
         "ours": run(ours, {}),

@@ -8,6 +8,8 @@
 #   scripts/setup.sh --check   also what `make check` and the comparisons need
 #   scripts/setup.sh --llvm 22 also another version of LLVM, beside the packaged one (scripts/llvm-toolchain.sh), and the
 #                              source of its libomptarget; build with -DDIOMP_LLVM_VERSIONS="19;22" (docs/llvm.md)
+#   scripts/setup.sh --flang   also flang, of 19 and of each --llvm: the Fortran module is built and tested for it, too (1 GB
+#                              for each; without it these tests are skipped)
 #   scripts/setup.sh --deb     what `make deb` and the test of its packages need, beside what the build needs
 #   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
 set -eu
@@ -105,13 +107,14 @@ while [ $# != 0 ]; do
     --check) check=yes ;;
     --deb) deb=yes ;;
     --demo) demo=yes ;;
+    --flang) flang=yes ;;
     --list) list=yes ;;
     --llvm)
         llvm="$llvm ${2:?--llvm needs a version, such as 22}"
         shift
         ;;
     *)
-        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --demo, --llvm, --list)" >&2
+        echo "setup.sh: unknown argument '$1' (known: --check, --deb, --demo, --flang, --llvm, --list)" >&2
         exit 2
         ;;
     esac
@@ -137,6 +140,7 @@ wanted=$demo_packages
 [ "$check" = no ] || wanted=$wanted$check_packages
 [ "$deb" = no ] || wanted=$wanted$deb_packages
 names=$(printf '%s' "$wanted" | awk 'NF && !seen[$1]++ { print $1 }')
+[ "$flang" = no ] || for version in 19 $llvm; do names="$names flang-$version"; done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "setup.sh: this is no Debian system; please install the counterparts of:" "$names" >&2

@@ -43,9 +43,10 @@ result<settings> read_settings(std::vector<std::string> &unknown,
         }
     }
     // Variables of the launcher and of diompcc are not settings of the program.
-    constexpr std::array<const char *, 8> foreign{
-        "DIOMP_LAUNCH_", "DIOMP_RANK=", "DIOMP_RSH=",         "DIOMP_TEST_",
-        "DIOMP_CC=",     "DIOMP_CXX=",  "DIOMP_DPU_SYSROOT=", "DIOMP_DPU_LD="};
+    constexpr std::array<const char *, 10> foreign{
+        "DIOMP_LAUNCH_", "DIOMP_RANK=",          "DIOMP_RSH=", "DIOMP_TEST_",
+        "DIOMP_CC=",     "DIOMP_CXX=",           "DIOMP_FC=",  "DIOMP_DPU_SYSROOT=",
+        "DIOMP_DPU_LD=", "DIOMP_LLVM_TOOLCHAIN="};
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         std::string const variable(*entry);
         if (!variable.starts_with("DIOMP_")) {

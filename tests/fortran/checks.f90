@@ -1,8 +1,10 @@
 ! SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ! What the tests of the Fortran module share.
 module checks
+    use, intrinsic :: iso_fortran_env, only: output_unit
     use diomp
     implicit none
+    private :: output_unit
 contains
     !> Ends the job if `holds` is false.
     subroutine check(holds, what)
@@ -10,6 +12,7 @@ contains
         character(*), intent(in) :: what
         if (.not. holds) then
             print '(a,i0,2a)', "rank ", ompx_rank_num(), ": wrong: ", what
+            flush (output_unit)
             call ompx_abort(1)
         end if
     end subroutine

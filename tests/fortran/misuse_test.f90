@@ -3,6 +3,7 @@
 program misuse_test
     use checks
     use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: compiler_version
     implicit none
     real(c_double), pointer :: a(:), none(:), m(:, :)
     real(c_double) :: mine(100)
@@ -28,7 +29,11 @@ program misuse_test
     call expect_error(ompx_put(0, none, mine), OMPX_ERR_ARG, "dst is a pointer without a target")
     call expect_error(ompx_get(mine(1:9:2), 0, none), OMPX_ERR_ARG, "src is a pointer without a target")
     call expect_error(ompx_allreduce(none, op=OMPX_SUM), OMPX_ERR_ARG, "without a target")
-    call expect_error(ompx_put(0, address, mine), OMPX_ERR_ARG, "c_f_pointer(address, array, shape)")
+    if (index(compiler_version(), "flang") > 0) then ! its descriptors do not tell addresses from other derived types
+        call expect_error(ompx_put(0, address, mine), OMPX_ERR_MISMATCH, "different sizes")
+    else
+        call expect_error(ompx_put(0, address, mine), OMPX_ERR_ARG, "c_f_pointer(address, array, shape)")
+    end if
     call expect_error(ompx_target_put(0, none, -1, mine, -1), OMPX_ERR_ARG, "without a target")
     call expect_error(ompx_target_put(0, a, 1000, mine, -1), OMPX_ERR_ARG, "dst_device is 1000")
     call expect_error(ompx_target_put(0, m(1:5, 1:2), -1, m(1:2, 1:5), -1), OMPX_ERR_MISMATCH, "different shapes")

@@ -11,7 +11,7 @@ cd "$work" || exit 1
 folder=$build/lib/diomp
 [ -e "$folder/libomptarget.so" ] || { echo "skipped: this build has no libomptarget" && exit 77; }
 versions=$(cd "$folder" && for each in llvm-*/libomptarget.so; do [ ! -e "$each" ] || echo "$each" | tr -dc '0-9'; echo; done)
-unset DIOMP_CC DIOMP_CXX LD_LIBRARY_PATH
+unset DIOMP_CC DIOMP_CXX DIOMP_FC LD_LIBRARY_PATH
 failures=0
 wrong() {
     echo "FAILED: $1"
@@ -107,5 +107,20 @@ for version in $versions; do
     MAJOR=$version expect 1 "LLVM $version has no device runtime here" "$build/bin/diompcc" --offload-arch=gfx90a program.c
     MAJOR=$version expect 0 "<-L$folder/llvm-$version>" "$build/bin/diompcc" $targets program.c
 done
+# flang's module is that of its version; its tools and its libomp come from the folder that has them.
+if [ -x "$build/bin/diompfc" ]; then
+    sed 's/clang version/flang version/' compiler >fortran-compiler
+    chmod +x fortran-compiler
+    export DIOMP_FC=$PWD/fortran-compiler
+    MAJOR=7 expect 1 "the compiler is flang 7, for which DiOMP has no Fortran module here; build DiOMP with" "$build/bin/diompfc" program.f90
+    for version in $versions; do
+        [ -e "$folder/flang-$version/diomp.mod" ] || continue
+        MAJOR=$version expect 0 "<-I$folder/flang-$version>" "$build/bin/diompfc" program.f90
+        for word in "-L$folder/llvm-$version" "-L$folder/flang-$version" "-Wl,-rpath" "-Wl,--device-linker=x86_64-pc-linux-gnu=$folder/libdiomp-flang-regions.a"; do
+            MAJOR=$version expect 0 "<$word>" "$build/bin/diompfc" -fopenmp-targets=x86_64-pc-linux-gnu program.f90
+        done
+        ! grep -qE -- '-Xlinker|-fplugin' messages || wrong "flang $version gets options of clang"
+    done
+fi
 [ "$failures" = 0 ] && echo "versions of LLVM: ok (" $versions ")"
 exit "$((failures > 0))"

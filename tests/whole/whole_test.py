@@ -110,6 +110,11 @@ class whole_test(jobs.jobs):
         _, err = self.succeeds(3, "count_transfers", DIOMP_FOO="1")
         self.assertRegex(err, r"^diomp: .*warning: DIOMP_FOO is not a setting of DiOMP; .*--settings.*\n$")
 
+    def test_variables_of_the_compiler_wrappers_are_not_warned_about(self):
+        _, err = self.succeeds(1, "count_transfers", DIOMP_CC="clang", DIOMP_CXX="clang++", DIOMP_FC="flang",
+                               DIOMP_LLVM_TOOLCHAIN="/nowhere")
+        self.assertEqual(err, "")
+
     def test_segment_size(self):
         out, _ = self.succeeds(2, "where", DIOMP_SEGMENT_SIZE="1M")
         self.assertEqual([line.split()[2] for line in out.splitlines()], [str(1 << 20)] * 2)

@@ -7,6 +7,7 @@ import signal
 import unittest
 from pathlib import Path
 
+import processes
 from services import LATE, LATE_LIBRARY, LIMIT_S, PROCESS, SHARED_MEMORY, remote_case, service
 
 
@@ -41,6 +42,7 @@ class remote_process_test(remote_case):
         client.kill()
         self.assert_gone(session)
         os.kill(int(child), signal.SIGKILL)
+        self.wait_until(lambda: int(child) not in processes.carrying(*self.mark), "the end of the child")
 
     def run_without(self, descriptors, services, mode):
         """(status, standard error) of a client that is started with descriptors that are closed."""

@@ -35,7 +35,7 @@ CUDA = os.environ["DIOMP_TEST_CUDA"]
 SPACE = os.environ["DIOMP_TEST_SPACE"]
 RUN = os.environ["DIOMP_TEST_RUN"]
 CALLS = os.environ["DIOMP_TEST_CALLS"]
-LIMIT_S = 40
+LIMIT_S = 100  # beside other programs: the whole exercise takes 4 s of two idle cores, up to 60 s of loaded ones
 # Of one side when the other one is gone.
 END_LIMIT_S = 8
 
