@@ -100,6 +100,7 @@ python3-venv          its environment, see scripts/python-env.sh
 check=no
 deb=no
 demo=no
+flang=no
 list=no
 llvm=
 while [ $# != 0 ]; do
