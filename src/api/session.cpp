@@ -133,8 +133,8 @@ result<ompx_group_t> find_group(diomp::runtime::runtime &running,
         return error(OMPX_ERR_STATE, "the session does not have the group of the call");
     }
     // Not under the lock, since it waits for the other members. A host makes the calls of one group
-    // one after another.
-    auto made = running.collectives().groups().create(call.ranks);
+    // one after another, those of groups of the same members in any order.
+    auto made = running.collectives().groups().create(call.ranks, call.group);
     DIOMP_TRY(made);
     std::lock_guard const guard(known.mutex);
     known.all[call.group] = made.value();

@@ -41,6 +41,13 @@ coll::block_list read_blocks(packet_reader &from) {
     return made;
 }
 
+bool is_collective(sync::operation what) {
+    return (what >= sync::operation::none && what <= sync::operation::alltoall) ||
+           (what >= sync::operation::gatherv && what <= sync::operation::exscan);
+}
+
+bool has_pairs(const coll::block_list &list) { return list.nbytes.size() == list.offsets.size(); }
+
 } // namespace
 
 std::string encode(const session_call &call) {
@@ -86,7 +93,9 @@ result<session_call> decode_session_call(std::string_view bytes) {
         lists->src = read_blocks(packet);
         args.blocks = std::move(lists);
     }
-    if (!packet.ok() || !packet.at_end()) {
+    bool const has_whole_lists =
+        args.blocks == nullptr || (has_pairs(args.blocks->dst) && has_pairs(args.blocks->src));
+    if (!packet.ok() || !packet.at_end() || !is_collective(args.what) || !has_whole_lists) {
         return error(OMPX_ERR_ARG, "malformed collective call for a remote device");
     }
     return call;

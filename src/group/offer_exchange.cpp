@@ -61,7 +61,7 @@ offer_exchange::offer_exchange(messaging::engine &engine, world_rank self)
 block_offer offer_exchange::make_offer(const parsed_endpoints &wanted, group_factory &groups) {
     std::vector<world_rank> sorted = wanted.members;
     std::ranges::sort(sorted);
-    block_offer own{hash_list(sorted), hash_endpoints(wanted), 0, 0};
+    block_offer own{hash_list(sorted) ^ mix(wanted.key), hash_endpoints(wanted), 0, 0};
     {
         std::lock_guard const guard(mutex_);
         if (auto const left = unfinished_.find(own.set_hash); left != unfinished_.end()) {
@@ -80,12 +80,31 @@ block_offer offer_exchange::make_offer(const parsed_endpoints &wanted, group_fac
     return own;
 }
 
-bool offer_exchange::all_offers_in(std::span<const world_rank> members, std::uint64_t set_hash) {
+std::optional<std::vector<block_offer>>
+offer_exchange::take_offers(std::span<const world_rank> members, const block_offer &own) {
     std::lock_guard const guard(mutex_);
-    auto const found = offers_.find(set_hash);
+    auto &arrived = offers_[own.set_hash];
     // Every sender in the map has at least one offer.
-    return found != offers_.end() ? found->second.size() + 1 >= members.size()
-                                  : members.size() == 1;
+    if (arrived.size() + 1 < members.size()) {
+        return std::nullopt;
+    }
+    std::vector<block_offer> taken;
+    for (world_rank const each : members) {
+        if (each == self_) {
+            taken.push_back(own);
+            continue;
+        }
+        auto &queue = arrived[each];
+        taken.push_back(queue.front());
+        queue.pop_front();
+        if (queue.empty()) {
+            arrived.erase(each);
+        }
+    }
+    if (arrived.empty()) {
+        offers_.erase(own.set_hash);
+    }
+    return taken;
 }
 
 std::string offer_exchange::describe_missing(std::span<const world_rank> members,
@@ -103,33 +122,22 @@ result<std::vector<block_offer>> offer_exchange::run(const parsed_endpoints &wan
                                                      const std::string &call,
                                                      group_factory &groups) {
     block_offer const own = make_offer(wanted, groups);
+    std::optional<std::vector<block_offer>> taken;
     status waited = engine_.wait_for_message(
-        [&] { return all_offers_in(wanted.members, own.set_hash); },
+        [&] {
+            if (!taken) {
+                taken = take_offers(wanted.members, own);
+            }
+            return taken.has_value();
+        },
         [&] { return describe_missing(wanted.members, own.set_hash, call); });
     std::lock_guard const guard(mutex_);
-    if (!waited) {
+    if (!taken) {
         unfinished_[own.set_hash] = own;
         return waited.take_failure();
     }
     unfinished_.erase(own.set_hash);
-    std::vector<block_offer> offers;
-    auto &arrived = offers_[own.set_hash];
-    for (world_rank const each : wanted.members) {
-        if (each == self_) {
-            offers.push_back(own);
-            continue;
-        }
-        auto &queue = arrived[each];
-        offers.push_back(queue.front());
-        queue.pop_front();
-        if (queue.empty()) {
-            arrived.erase(each);
-        }
-    }
-    if (arrived.empty()) {
-        offers_.erase(own.set_hash);
-    }
-    return offers;
+    return std::move(*taken);
 }
 
 } // namespace diomp::group

@@ -97,7 +97,7 @@ status group_registry::check_list(std::span<const ompx_endpoint_t> list,
     return {};
 }
 
-result<ompx_group_t> group_registry::create(std::span<const int> ranks) {
+result<ompx_group_t> group_registry::create(std::span<const int> ranks, std::uint64_t key) {
     std::vector<ompx_endpoint_t> list;
     for (int const rank : ranks) {
         list.push_back({rank, -1});
@@ -105,6 +105,7 @@ result<ompx_group_t> group_registry::create(std::span<const int> ranks) {
     DIOMP_TRY(check_list(list, "ompx_group_create"));
     parsed_endpoints description = split_endpoint_list(list);
     description.endpoints.clear();
+    description.key = key;
     std::string const call =
         fmt::format("ompx_group_create(ranks {})", list_ranks(description.members));
     return create_from(std::move(description), call);

@@ -50,8 +50,9 @@ public:
     /// NULL is the world. OMPX_ERR_ARG if the handle is invalid.
     result<group *> find(ompx_group_t handle);
 
-    /// Collective over the listed ranks.
-    result<ompx_group_t> create(std::span<const int> ranks);
+    /// Collective over the listed ranks. Creations of groups of the same ranks match in order;
+    /// those with different keys may be made at the same time, in any order.
+    result<ompx_group_t> create(std::span<const int> ranks, std::uint64_t key = 0);
     /// Creates a group of endpoints. Collective over their ranks.
     result<ompx_group_t> create_endpoints(std::span<const ompx_endpoint_t> list);
     /// Arguments of one member or endpoint in a split.

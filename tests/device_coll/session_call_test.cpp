@@ -101,4 +101,24 @@ TEST(session_call, a_list_larger_than_the_bytes_is_an_error) {
     EXPECT_EQ(got.failure().code(), OMPX_ERR_ARG);
 }
 
+TEST(session_call, other_operations_are_errors) {
+    session_call sent = sample();
+    for (operation const what :
+         {operation::group_create, operation::finalize, operation::target_free,
+          operation::unregister_symmetric, static_cast<operation>(200)}) {
+        sent.args.what = what;
+        EXPECT_FALSE(decode_session_call(encode(sent))) << static_cast<int>(what);
+    }
+}
+
+TEST(session_call, lists_of_different_lengths_are_errors) {
+    session_call sent = sample();
+    sent.args.what = operation::alltoallv;
+    auto lists = std::make_shared<block_lists>();
+    lists->dst = {{1, 2, 3}, {5, 6, 7}};
+    lists->src = {{4, 5}, {9}};
+    sent.args.blocks = lists;
+    EXPECT_FALSE(decode_session_call(encode(sent)));
+}
+
 } // namespace

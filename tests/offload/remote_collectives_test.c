@@ -209,6 +209,35 @@ static void order(int device) {
     }
 }
 
+/* Groups of the same ranks whose first calls are under way at once, in another order on each rank.
+ */
+static void many_groups(int device) {
+    enum { GROUPS = 100, EACH = LENGTH / GROUPS };
+    ompx_group_t made[GROUPS];
+    ompx_event_t events[GROUPS];
+    int all[MANY];
+    for (int i = 0; i < ranks; ++i) {
+        all[i] = i;
+    }
+    for (int i = 0; i < GROUPS; ++i) {
+        CHECK(ompx_group_create(&made[i], all, ranks) == 0);
+    }
+    fill(data, device, me, LENGTH);
+    fill(result, device, -5, LENGTH);
+    for (int i = 0; i < GROUPS; ++i) {
+        int const used = (i + me * (GROUPS / ranks)) % GROUPS;
+        CHECK(ompx_target_allreduce_nb(result + used * EACH, data + used * EACH, device, EACH,
+                                       OMPX_INT64, OMPX_MAX, made[used], &events[used]) == 0);
+    }
+    for (int i = 0; i < GROUPS; ++i) {
+        CHECK(ompx_event_wait(&events[i]) == 0);
+    }
+    CHECK(wrong(result, device, 0, ranks - 1, LENGTH) == 0);
+    for (int i = 0; i < GROUPS; ++i) {
+        CHECK(ompx_group_free(&made[i]) == 0);
+    }
+}
+
 static void kinds(int device) {
     double *const numbers = malloc(sizeof(double) * 100);
     int *const pairs = malloc(sizeof(int) * 200);
@@ -346,6 +375,7 @@ int main(int argc, char **argv) {
         groups(device, 40);
         groups(device, LENGTH);
         order(device);
+        many_groups(device);
         kinds(device);
         own_operator(device);
     }

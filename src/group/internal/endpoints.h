@@ -57,6 +57,8 @@ private:
 struct parsed_endpoints {
     std::vector<world_rank> members; ///< in the order of their first endpoint
     std::vector<endpoint> endpoints;
+    /// Creations of one set of members at the same time need different keys.
+    std::uint64_t key = 0;
 };
 parsed_endpoints split_endpoint_list(std::span<const ompx_endpoint_t> list);
 

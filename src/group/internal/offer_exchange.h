@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Exchange of the blocks of a group that is created from a list: each member sends its offset to
 // all others in an active message and waits for theirs: n (n - 1) messages of 48 bytes. Messages
-// carry a hash of the set of members, so many groups may be created at once; messages for one set
-// match in the order in which they were sent.
+// carry a hash of the set of members and a key, so many groups may be created at once; messages for
+// one set match in the order in which they were sent.
 #pragma once
 
 #include "group/internal/group_factory.h"
@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +39,9 @@ public:
 
 private:
     block_offer make_offer(const parsed_endpoints &wanted, group_factory &groups);
-    bool all_offers_in(std::span<const world_rank> members, std::uint64_t set_hash);
+    /// The oldest offers of the members, if those of all have arrived.
+    std::optional<std::vector<block_offer>> take_offers(std::span<const world_rank> members,
+                                                        const block_offer &own);
     std::string describe_missing(std::span<const world_rank> members, std::uint64_t set_hash,
                                  const std::string &call);
 

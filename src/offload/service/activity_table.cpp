@@ -7,7 +7,10 @@
 namespace diomp::offload::service {
 
 void activity_table::begin(std::size_t thread, const std::string &kernel) {
-    entry &mine = entries[thread % num_entries];
+    if (thread >= num_entries) {
+        return;
+    }
+    entry &mine = entries[thread];
     std::size_t const length = std::min(kernel.size(), sizeof(mine.kernel) - 1);
     std::memcpy(mine.kernel, kernel.data(), length);
     mine.kernel[length] = '\0';
@@ -15,7 +18,9 @@ void activity_table::begin(std::size_t thread, const std::string &kernel) {
 }
 
 void activity_table::end(std::size_t thread) {
-    entries[thread % num_entries].is_busy.store(false, std::memory_order_release);
+    if (thread < num_entries) {
+        entries[thread].is_busy.store(false, std::memory_order_release);
+    }
 }
 
 std::string activity_table::describe() const {

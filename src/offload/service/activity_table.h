@@ -13,7 +13,7 @@
 namespace diomp::offload::service {
 
 /// Kernels that the session is running, in memory that the service can still read after the session
-/// has crashed.
+/// has crashed. Threads with larger numbers than it has entries are not shown.
 struct activity_table {
     static constexpr std::size_t num_entries = 64;
     struct entry {

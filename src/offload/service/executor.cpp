@@ -52,7 +52,7 @@ void executor::take(const transport::message &incoming) {
     if (!found->is_scheduled) {
         found->is_scheduled = true;
         ready_.push_back(found.get());
-        wake_helper();
+        wake_helpers();
     }
 }
 
@@ -65,13 +65,15 @@ executor::entry *executor::pop_ready() {
     return found;
 }
 
-void executor::wake_helper() {
+void executor::wake_helpers() {
     if (ready_.empty() || !first_is_busy_) {
         return;
     }
+    // Each queue needs a helper of its own: a region or call may wait for one of another queue.
     if (num_idle_ > 0) {
-        work_available_.notify_one();
-    } else {
+        work_available_.notify_all();
+    }
+    while (num_idle_ < ready_.size()) {
         start_helper();
     }
 }
@@ -81,17 +83,17 @@ void executor::start_helper() {
     if (found != helpers_.end()) {
         found->thread.join(); // it has finished
         found->is_over = false;
-    } else if (helpers_.size() + 1 < activity_table::num_entries) {
-        found = helpers_.insert(helpers_.end(), helper());
     } else {
-        return;
+        found = helpers_.insert(helpers_.end(), helper());
     }
+    ++num_idle_;
     auto const number = static_cast<std::size_t>(found - helpers_.begin()) + 1;
     found->thread = start_service_thread("diomp-kernels", [this, number] { run_helper(number); });
 }
 
 void executor::run_helper(std::size_t thread) {
     std::unique_lock lock(mutex_);
+    --num_idle_;
     while (!stopping_.load(std::memory_order_acquire)) {
         entry *const queue = pop_ready();
         if (queue == nullptr) {
@@ -124,7 +126,7 @@ void executor::run(remote::world &ranks) {
                 queue = pop_ready();
                 if (queue != nullptr) {
                     first_is_busy_ = true;
-                    wake_helper(); // two batches may have arrived at once
+                    wake_helpers(); // two batches may have arrived at once
                 }
                 return queue != nullptr || stopping_.load(std::memory_order_acquire);
             },
@@ -165,7 +167,7 @@ void executor::complete_batch(entry &queue, std::uint64_t number) {
         ready_.push_back(each.waiter);
         return true;
     });
-    wake_helper();
+    wake_helpers();
     if (!ready_.empty()) {
         if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
             ranks->conduit().waits().wake();

@@ -57,14 +57,15 @@ private:
         std::uint64_t batch;
     };
 
-    entry *pop_ready(); ///< called with mutex_ held
-    void wake_helper(); ///< called with mutex_ held: a thread must look at ready_
+    // Called with mutex_ held.
+    entry *pop_ready();
+    void wake_helpers(); ///< for all that is in ready_
+    void start_helper();
     void run_queue(entry &queue, std::size_t thread);
     /// False: the queue is blocked.
     bool run_batch(entry &queue, batch &what, std::size_t thread);
     bool wait_for(entry &queue, std::uint64_t other, std::uint64_t number);
     void complete_batch(entry &queue, std::uint64_t number);
-    void start_helper();                 ///< called with mutex_ held
     void run_helper(std::size_t thread); ///< body of the other threads
 
     batch_runner &runner_;
@@ -76,7 +77,7 @@ private:
     std::deque<entry *> ready_;
     std::vector<blocked_queue> blocked_;
     bool first_is_busy_ = false;
-    std::size_t num_idle_ = 0;
+    std::size_t num_idle_ = 0; ///< helpers that will look at ready_, those that start too
     struct helper {
         std::thread thread;
         bool is_over = false;
