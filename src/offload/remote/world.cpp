@@ -187,8 +187,10 @@ std::vector<world_rank> sessions_of(world_rank client, std::span<const int> num_
     int const num_clients = static_cast<int>(num_devices.size());
     auto const before = num_devices.first(client.index());
     int const first = std::accumulate(before.begin(), before.end(), num_clients);
+    int const num_own = num_devices[client.index()];
     std::vector<world_rank> sessions;
-    for (int index = 0; index < num_devices[client.index()]; ++index) {
+    sessions.reserve(static_cast<std::size_t>(num_own));
+    for (int index = 0; index < num_own; ++index) {
         sessions.emplace_back(first + index);
     }
     return sessions;
