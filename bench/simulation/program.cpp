@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <simgrid/s4u.hpp>
 #include <smpi/smpi.h>
 #include <stdexcept>
@@ -34,6 +35,8 @@ struct arguments {
     bool all_ranks = false;
     bool in_arena = false;
     diomp::coll::slicing_options slicing;
+    std::optional<std::size_t> halvings; ///< instead of the choice of the model
+    bool overlaps = false;
     int repeats = 1;
     bool verifies = false;
     bool prints_platform = false;
@@ -90,6 +93,11 @@ void add_options(CLI::App &app, arguments &into) {
     app.add_option("--sliced-members", into.slicing.min_members,
                    "members of a node from which allreduces may be sliced")
         ->check(CLI::Range(2, 1 << 20));
+    app.add_option("--halvings", into.halvings,
+                   "slice each allreduce, with so many rounds that halve, instead of by the model");
+    app.add_flag("--overlap", into.overlaps, "with --halvings: exchanges of chunks overlap");
+    app.add_option("--max-chunk", into.slicing.max_chunk_bytes, "of an operand, bytes")
+        ->transform(CLI::AsSizeValue(false));
     app.add_option("--repeat", into.repeats, "timed calls; the last one counts")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--verify", into.verifies, "move the data and compare the results");
@@ -230,6 +238,9 @@ int main(int argc, char **argv) {
     CLI::App app("Collectives on a simulated machine", "diomp-sim");
     add_options(app, given);
     CLI11_PARSE(app, argc, argv);
+    if (given.halvings) {
+        given.slicing.forced = {.num_halvings = *given.halvings, .has_lag = given.overlaps};
+    }
     if (given.prints_platform) {
         fmt::print("{}", platform_xml(given.hardware));
         return 0;

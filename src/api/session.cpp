@@ -201,13 +201,9 @@ void diomp_session_fence(void) noexcept {
 }
 
 [[gnu::visibility("default")]] void diomp_session_collective(const char *call, size_t call_bytes,
-                                                             void (*fail)(void *into, int32_t code,
-                                                                          const char *message,
-                                                                          const char *remedy),
+                                                             diomp_session_failure fail,
                                                              void *into) noexcept;
-void diomp_session_collective(const char *call, size_t call_bytes,
-                              void (*fail)(void *into, int32_t code, const char *message,
-                                           const char *remedy),
+void diomp_session_collective(const char *call, size_t call_bytes, diomp_session_failure fail,
                               void *into) noexcept {
     if (status const done = run_collective({call, call_bytes}); !done) {
         fail(into, done.failure().code(), done.failure().message().c_str(),

@@ -192,8 +192,10 @@ chunk_sizes sizes_of(const allreduce_shape &shape, std::size_t chunk_elements) {
 
 /// Sizes of chunks to consider, in elements, for about `num` of them: equal ones, and a last one of
 /// two thirds, whose exchange there is less to do beside.
-std::array<std::size_t, 2> chunk_candidates(const allreduce_shape &shape, std::size_t num) {
-    return {(shape.count + num - 1) / num, (3 * shape.count + 3 * num - 2) / (3 * num - 1)};
+std::vector<std::size_t> chunk_candidates(const allreduce_shape &shape, std::size_t num) {
+    std::size_t const equal = (shape.count + num - 1) / num;
+    return num == 1 ? std::vector{equal}
+                    : std::vector{equal, (3 * shape.count + 3 * num - 2) / (3 * num - 1)};
 }
 
 /// All to consider, or the one that tests force.
@@ -253,8 +255,8 @@ allreduce_choice find_best(const allreduce_shape &shape) {
     return best;
 }
 
-/// Programs repeat few calls, and a choice takes a microsecond. One for all threads: static storage
-/// of threads is limited.
+/// Programs repeat few calls, and a choice takes 3 us (Sapphire Rapids). One for all threads:
+/// static storage of threads is limited.
 class recent_choices {
 public:
     allreduce_choice find(const allreduce_shape &shape) {

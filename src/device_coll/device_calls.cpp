@@ -236,7 +236,7 @@ status device_calls::run_uncached(group::group &members, const request &args, in
         auto call = find_all_buffers(members, args, device);
         if (!call) {
             if (by.value().has_remote) {
-                remote_->report_failure(members, call.failure());
+                remote_->report_failure(members, call.failure().code());
             }
             return call.take_failure();
         }
@@ -275,7 +275,7 @@ result<ompx_event *> device_calls::start(group::group &members, const request &a
     if (!found && devices_.segments().remote() != nullptr) {
         submit(members, [this, &members, code = found.failure().code()] {
             if (auto by = vendors_.find(members); by && by.value().has_remote) {
-                remote_->report_failure(members, error(code, ""));
+                remote_->report_failure(members, code);
             }
         });
     }

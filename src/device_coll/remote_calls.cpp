@@ -37,25 +37,6 @@ struct remote_calls::call_fact {
     static constexpr std::int32_t none = -1;
 };
 
-namespace {
-
-/// Fails if a member cannot take part.
-template <typename Facts>
-status check_all(const group::group &members, const Facts &facts) {
-    auto const failed =
-        std::ranges::find_if(facts, [](const auto &each) { return each.code != 0; });
-    if (failed == facts.end()) {
-        return {};
-    }
-    auto const member = static_cast<std::size_t>(failed - facts.begin());
-    return error(
-        static_cast<ompx_status>(failed->code),
-        fmt::format("rank {} cannot take part in the call", members.members()[member].value()),
-        "see the error of that rank");
-}
-
-} // namespace
-
 result<std::vector<remote_calls::call_fact>> remote_calls::exchange(group::group &members,
                                                                     const call_fact &own) {
     {
@@ -67,6 +48,22 @@ result<std::vector<remote_calls::call_fact>> remote_calls::exchange(group::group
         members,
         {.what = operation::allgather, .dst = all.data(), .src = &own, .amount = sizeof(own)}));
     return all;
+}
+
+result<std::vector<remote_calls::call_fact>> remote_calls::agree(group::group &members,
+                                                                 const call_fact &own) {
+    auto facts = exchange(members, own);
+    DIOMP_TRY(facts);
+    auto const failed =
+        std::ranges::find_if(facts.value(), [](const call_fact &each) { return each.code != 0; });
+    if (failed == facts.value().end()) {
+        return facts;
+    }
+    auto const member = static_cast<std::size_t>(failed - facts.value().begin());
+    return error(
+        static_cast<ompx_status>(failed->code),
+        fmt::format("rank {} cannot take part in the call", members.members()[member].value()),
+        "see the error of that rank");
 }
 
 std::optional<int> remote_calls::session_index_of(const group::group &members, const request &args,
@@ -82,14 +79,13 @@ std::optional<int> remote_calls::session_index_of(const group::group &members, c
     return index && *index < max_indices && remote->has_collectives(*index) ? index : std::nullopt;
 }
 
-void remote_calls::report_failure(group::group &members, const error &failure) {
-    static_cast<void>(exchange(members, {.code = failure.code()}));
+void remote_calls::report_failure(group::group &members, ompx_status code) {
+    static_cast<void>(exchange(members, {.code = code}));
 }
 
 status remote_calls::run(group::group &members, checked_call &call) {
-    auto facts = exchange(members, {.index = call.session_index.value_or(call_fact::none)});
+    auto facts = agree(members, {.index = call.session_index.value_or(call_fact::none)});
     DIOMP_TRY(facts);
-    DIOMP_TRY(check_all(members, facts.value()));
     int const index = facts.value().front().index;
     bool const by_sessions =
         index != call_fact::none && std::ranges::all_of(facts.value(), [&](const call_fact &each) {
@@ -98,14 +94,11 @@ status remote_calls::run(group::group &members, checked_call &call) {
     if (by_sessions) {
         return run_in_sessions(members, call);
     }
-    status copied = copies_.prepare(call);
-    facts = exchange(members,
-                     {.code = copied ? 0 : static_cast<std::int32_t>(copied.failure().code())});
-    if (!copied) {
+    if (status copied = copies_.prepare(call); !copied) {
+        report_failure(members, copied.failure().code());
         return copied;
     }
-    DIOMP_TRY(facts);
-    DIOMP_TRY(check_all(members, facts.value()));
+    DIOMP_TRY(agree(members, {}));
     return copies_.run(members, call);
 }
 

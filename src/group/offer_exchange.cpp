@@ -83,11 +83,15 @@ block_offer offer_exchange::make_offer(const parsed_endpoints &wanted, group_fac
 std::optional<std::vector<block_offer>>
 offer_exchange::take_offers(std::span<const world_rank> members, const block_offer &own) {
     std::lock_guard const guard(mutex_);
-    auto &arrived = offers_[own.set_hash];
+    if (members.size() == 1) {
+        return std::vector{own};
+    }
+    auto const found = offers_.find(own.set_hash);
     // Every sender in the map has at least one offer.
-    if (arrived.size() + 1 < members.size()) {
+    if (found == offers_.end() || found->second.size() + 1 < members.size()) {
         return std::nullopt;
     }
+    auto &arrived = found->second;
     std::vector<block_offer> taken;
     for (world_rank const each : members) {
         if (each == self_) {
@@ -102,7 +106,7 @@ offer_exchange::take_offers(std::span<const world_rank> members, const block_off
         }
     }
     if (arrived.empty()) {
-        offers_.erase(own.set_hash);
+        offers_.erase(found);
     }
     return taken;
 }

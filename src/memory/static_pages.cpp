@@ -94,9 +94,9 @@ void copy_pages(std::byte *to, const std::byte *from, std::size_t nbytes) {
 }
 
 /// mremap() to a fixed address. UCX replaces the function by one that ignores the address.
-bool remap(void *from, std::size_t old_bytes, std::size_t new_bytes, void *to) {
+bool remap(void *from, std::size_t nbytes, void *to) {
     auto const to_address = reinterpret_cast<long>(to);
-    return ::syscall(SYS_mremap, from, old_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+    return ::syscall(SYS_mremap, from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
            to_address;
 }
 
@@ -155,7 +155,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     for (moved_run const &run : moved().runs) {
         auto *const there = reinterpret_cast<void *>(run.pages.base);
-        if (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, run.pages.nbytes, there)) {
+        if (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, there)) {
             log(log_level::error, "a forked child shares the static data of its parent: {}",
                 ::strerrordesc_np(errno));
         }

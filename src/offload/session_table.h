@@ -49,11 +49,13 @@ typedef const char *(*diomp_session_start_function)(const struct diomp_session *
 typedef void (*diomp_session_fence_function)(void);
 #define DIOMP_SESSION_FENCE "diomp_session_fence"
 
+/// Receives the error of a call; `code` is its status.
+typedef void (*diomp_session_failure)(void *into, int32_t code, const char *message,
+                                      const char *remedy);
 /// Makes a collective call of the host on memory of this device: `call` is encoded by libdiomp.so
 /// (device_coll/session_call.h). Passes an error to `fail`, at most once. Any thread; blocks.
-typedef void (*diomp_session_collective_function)(
-    const char *call, size_t call_bytes,
-    void (*fail)(void *into, int32_t code, const char *message, const char *remedy), void *into);
+typedef void (*diomp_session_collective_function)(const char *call, size_t call_bytes,
+                                                  diomp_session_failure fail, void *into);
 #define DIOMP_SESSION_COLLECTIVE "diomp_session_collective"
 
 #ifdef __cplusplus

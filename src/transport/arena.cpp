@@ -233,6 +233,16 @@ std::optional<world_rank> arena::rank_here(std::size_t number) const {
                : std::optional(world_rank{static_cast<int>(number)});
 }
 
+namespace {
+
+/// Maps pages of the file of a node's slots, in place of what is mapped there.
+bool map_over(void *to, std::size_t nbytes, int fd, std::uint64_t offset) {
+    return ::mmap(to, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd,
+                  static_cast<off_t>(offset)) != MAP_FAILED;
+}
+
+} // namespace
+
 status arena::map_control() {
     void *const control = ::mmap(nullptr, static_cast<std::size_t>(num_local_) * control_bytes_,
                                  PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
@@ -292,10 +302,8 @@ status arena::map_slots() {
     }
     mapped_ = true;
     for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-        if (::mmap(slot(local_ranks_[local]), slot_bytes_, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_,
-                   static_cast<off_t>(slot_in_file(local_rank{static_cast<int>(local)}))) ==
-            MAP_FAILED) {
+        if (!map_over(slot(local_ranks_[local]), slot_bytes_, fd_,
+                      slot_in_file(local_rank{static_cast<int>(local)}))) {
             return failed(errno);
         }
     }
@@ -319,11 +327,9 @@ arena::~arena() {
 // Not mremap() with an old size of 0, which QEMU's user mode refuses.
 status arena::map_again(local_rank owner, std::uint64_t offset, std::size_t nbytes,
                         void *to) const {
-    if (::mmap(to, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd_,
-               static_cast<off_t>(slot_in_file(owner) + offset)) == MAP_FAILED) {
-        return system_error("mapping pages of the segment once more", errno);
-    }
-    return {};
+    return map_over(to, nbytes, fd_, slot_in_file(owner) + offset)
+               ? status()
+               : system_error("mapping pages of the segment once more", errno);
 }
 
 void arena::release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {

@@ -66,16 +66,21 @@ void expect_meets(group &own, world_rank self) {
     EXPECT_TRUE(own.arrive_and_wait(barrier).ok());
 }
 
+/// Each call returns when all members have begun it. `entered`: calls of all members so far.
+void expect_to_wait_for_all(group &world, const sync::call_signature &call, int num_calls,
+                            std::atomic<int> &entered) {
+    for (int round = 1; round <= num_calls; ++round) {
+        entered.fetch_add(1);
+        ASSERT_TRUE(world.arrive_and_wait(call).ok());
+        EXPECT_GE(entered.load(), round * static_cast<int>(world.size()));
+    }
+}
+
 TEST_P(spanning, nobody_leaves_a_barrier_before_all_have_come) {
     thread_groups job(make_ranks(20), 0, GetParam());
     std::atomic<int> entered{0};
     job.run([&](world_rank self) {
-        group &world = job.registry(self).world();
-        for (int round = 1; round <= 200; ++round) {
-            entered.fetch_add(1);
-            ASSERT_TRUE(world.arrive_and_wait(barrier).ok());
-            EXPECT_GE(entered.load(), round * job.size());
-        }
+        expect_to_wait_for_all(job.registry(self).world(), barrier, 200, entered);
     });
 }
 
@@ -164,11 +169,7 @@ TEST_P(spanning, the_last_call_of_a_job_waits_for_all_and_names_another_call) {
     std::atomic<int> entered{0};
     job.run([&](world_rank self) {
         group &world = job.registry(self).world();
-        for (int round = 1; round <= 20; ++round) {
-            entered.fetch_add(1);
-            ASSERT_TRUE(world.arrive_and_wait({.what = operation::finalize}).ok());
-            EXPECT_GE(entered.load(), round * job.size());
-        }
+        expect_to_wait_for_all(world, {.what = operation::finalize}, 20, entered);
         for (int odd = 0; odd < job.size(); odd += 3) {
             status const met = world.arrive_and_wait(
                 {.what = self.value() == odd ? operation::barrier : operation::finalize});

@@ -43,13 +43,15 @@ public:
     /// Runs a call. A member that cannot take part makes it fail on all members.
     status run(group::group &members, checked_call &call);
     /// Instead of run(), by a member that cannot take part: the others get an error with its code.
-    void report_failure(group::group &members, const error &failure);
+    void report_failure(group::group &members, ompx_status code);
     /// Frees the groups that the sessions have for this one. The caller does not hold the lock.
     void forget(group::group &members);
 
 private:
     struct call_fact;
     result<std::vector<call_fact>> exchange(group::group &members, const call_fact &own);
+    /// exchange(); fails if a member cannot take part.
+    result<std::vector<call_fact>> agree(group::group &members, const call_fact &own);
     /// The members' ranks in the order of their endpoints, unless the session has the group.
     std::vector<int> ranks_for_session(const group::group &members, int index);
     status run_in_sessions(group::group &members, const checked_call &call);

@@ -59,7 +59,7 @@ public:
         std::size_t direct_from_bytes = never;
         std::size_t reduce_from_bytes = never; ///< direct_from_bytes of reductions
         /// Members may use memory of remote devices. Then the members agree on the path of each
-        /// call (device_calls::run_with_remote).
+        /// call (remote_calls).
         bool has_remote = false;
 
         /// Every call is a native one through host memory.
