@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace diomp::test {
 
@@ -30,19 +29,20 @@ class storage {
 public:
     storage(thread_groups &job, world_rank self, std::size_t workspace_bytes)
         : global_(job.ranks().arena().slot(self) + workspace_bytes),
-          private_(job.ranks().arena().slot_bytes() - workspace_bytes) {}
+          size_(job.ranks().arena().slot_bytes() - workspace_bytes), private_(size_) {}
     /// `nbytes` for endpoint number `place`.
     std::byte *at(bool global, std::size_t place = 0, std::size_t nbytes = 0) {
         std::size_t const step = (nbytes + 63) / 64 * 64;
-        EXPECT_LE((place + 1) * step + 64, private_.size());
-        auto const address = reinterpret_cast<std::uintptr_t>(private_.data());
-        std::byte *const own = private_.data() + (64 - address % 64) % 64;
+        EXPECT_LE((place + 1) * step + 64, size_);
+        auto const address = reinterpret_cast<std::uintptr_t>(private_.base());
+        std::byte *const own = private_.base() + (64 - address % 64) % 64;
         return (global ? global_ : own) + place * step;
     }
 
 private:
     std::byte *global_;
-    std::vector<std::byte> private_;
+    std::size_t size_;
+    kept_pages private_;
 };
 
 } // namespace diomp::test

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace diomp::test {
 
@@ -78,6 +79,8 @@ inline trial draw(std::mt19937_64 &random, int num_members, std::size_t most_byt
     return t;
 }
 
+// The copies to and from a call's buffers are: they are calls of memcpy and memcmp.
+DIOMP_NOT_INSTRUMENTED_BEGIN
 /// The buffers of one member; storage is given (private or global memory, 64 bytes aligned).
 class trial_buffers {
 public:
@@ -108,12 +111,16 @@ public:
         std::size_t const blocks =
             t_.what == kind::gather || t_.what == kind::allgather || t_.what == kind::alltoall ? n_
                                                                                                : 1;
-        std::byte expected[16];
+        std::vector<std::byte> expected(block_);
         for (std::size_t block = 0; block < blocks; ++block) {
+            write_expected(block, expected.data());
+            const std::byte *const got = dst_ + block * block_;
+            if (std::memcmp(got, expected.data(), block_) == 0) {
+                continue;
+            }
             for (std::size_t i = 0; i < t_.count; ++i) {
-                encode(expected, wanted(block, i), t_.type);
-                const std::byte *const got = dst_ + block * block_ + i * t_.unit();
-                if (!equal_elements(got, expected, t_.type)) {
+                std::size_t const at = i * t_.unit();
+                if (!equal_elements(got + at, expected.data() + at, t_.type)) {
                     ADD_FAILURE() << to_string(t_) << ": member " << self_ << " of " << n_
                                   << ", block " << block << ", element " << i << " is wrong";
                     return;
@@ -166,29 +173,44 @@ private:
         if (t_.what == kind::bcast ? !is_root() : !has_src()) {
             return;
         }
+        std::vector<std::byte> bytes(block_);
         for (std::size_t block = 0; block < src_blocks(); ++block) {
-            for (std::size_t i = 0; i < t_.count; ++i) {
-                encode(target + block * block_ + i * t_.unit(),
-                       brought(t_.number + block, self_, i, t_.type), t_.type);
-            }
+            write_brought(block, bytes.data());
+            std::memcpy(target + block * block_, bytes.data(), block_);
         }
     }
 
-    [[nodiscard]] value wanted(std::size_t block, std::size_t i) const {
-        auto const from = [&](std::size_t member, std::size_t of_block) {
-            return brought(t_.number + of_block, member, i, t_.type);
-        };
+    void write_brought(std::size_t block, std::byte *to) const {
+        std::size_t const unit = t_.unit();
+        for (std::size_t i = 0; i < t_.count; ++i) {
+            encode(to + i * unit, brought(t_.number + block, self_, i, t_.type), t_.type);
+        }
+    }
+
+    void write_expected(std::size_t block, std::byte *to) const {
+        std::size_t const unit = t_.unit();
+        for (std::size_t i = 0; i < t_.count; ++i) {
+            encode(to + i * unit, expected_of(block, i), t_.type);
+        }
+    }
+
+    /// Element `i` of what a member brings for a block.
+    [[nodiscard]] value from(std::size_t member, std::size_t block, std::size_t i) const {
+        return brought(t_.number + block, member, i, t_.type);
+    }
+
+    [[nodiscard]] value expected_of(std::size_t block, std::size_t i) const {
         auto const root = static_cast<std::size_t>(t_.root);
         switch (t_.what) {
         case kind::bcast:
-            return from(root, 0);
+            return from(root, 0, i);
         case kind::scatter:
-            return from(root, self_);
+            return from(root, self_, i);
         case kind::gather:
         case kind::allgather:
-            return from(block, 0);
+            return from(block, 0, i);
         case kind::alltoall:
-            return from(block, self_);
+            return from(block, self_, i);
         default:
             break;
         }
@@ -196,9 +218,9 @@ private:
         std::size_t const num = t_.what == kind::scan     ? self_ + 1
                                 : t_.what == kind::exscan ? self_
                                                           : n_;
-        value result = from(0, of_block);
+        value result = from(0, of_block, i);
         for (std::size_t member = 1; member < num; ++member) {
-            result = combine(result, from(member, of_block), t_.op);
+            result = combine(result, from(member, of_block, i), t_.op);
         }
         return result;
     }
@@ -210,5 +232,6 @@ private:
     std::byte *dst_ = nullptr;
     std::byte *src_ = nullptr;
 };
+DIOMP_NOT_INSTRUMENTED_END
 
 } // namespace diomp::test

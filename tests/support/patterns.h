@@ -2,12 +2,15 @@
 // Data that tells who wrote it, for whom and when: a byte that ends up in the wrong place is seen.
 #pragma once
 
+#include "support/sanitized.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace diomp_test {
 
+DIOMP_NOT_INSTRUMENTED_BEGIN
 inline std::uint8_t pattern_byte(int from, int to, int round, std::size_t index) {
     std::uint64_t x =
         (static_cast<std::uint64_t>(from) * 131 + static_cast<std::uint64_t>(to)) * 8191 +
@@ -18,11 +21,16 @@ inline std::uint8_t pattern_byte(int from, int to, int round, std::size_t index)
     return static_cast<std::uint8_t>(x);
 }
 
+inline void write_pattern(std::uint8_t *to_bytes, int from, int to, int round, std::size_t nbytes) {
+    for (std::size_t i = 0; i < nbytes; ++i) {
+        to_bytes[i] = pattern_byte(from, to, round, i);
+    }
+}
+DIOMP_NOT_INSTRUMENTED_END
+
 inline std::vector<std::uint8_t> pattern(int from, int to, int round, std::size_t nbytes) {
     std::vector<std::uint8_t> bytes(nbytes);
-    for (std::size_t i = 0; i < nbytes; ++i) {
-        bytes[i] = pattern_byte(from, to, round, i);
-    }
+    write_pattern(bytes.data(), from, to, round, nbytes);
     return bytes;
 }
 

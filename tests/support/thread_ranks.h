@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -20,28 +21,58 @@
 
 namespace diomp::test {
 
-class thread_arena {
+/// Zeroed pages, which later tests get again: the shadow of new pages costs the thread sanitizer a
+/// fault and an interrupt of all processors per page.
+class kept_pages {
 public:
-    thread_arena(int num_ranks, std::size_t slot_bytes)
-        : slot_bytes_(slot_bytes), span_(slot_bytes * static_cast<std::size_t>(num_ranks)) {
-        void *const mapped = ::mmap(nullptr, span_, PROT_READ | PROT_WRITE,
+    explicit kept_pages(std::size_t nbytes) : nbytes_(nbytes) {
+        std::lock_guard const guard(mutex());
+        auto &known = kept()[nbytes];
+        if (!known.empty()) {
+            base_ = known.back();
+            known.pop_back();
+            return;
+        }
+        void *const mapped = ::mmap(nullptr, nbytes, PROT_READ | PROT_WRITE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED) {
             throw std::bad_alloc();
         }
         base_ = static_cast<std::byte *>(mapped);
     }
+    ~kept_pages() {
+        ::madvise(base_, nbytes_, MADV_DONTNEED);
+        std::lock_guard const guard(mutex());
+        kept()[nbytes_].push_back(base_);
+    }
+    kept_pages(const kept_pages &) = delete;
+    kept_pages &operator=(const kept_pages &) = delete;
+
+    [[nodiscard]] std::byte *base() const { return base_; }
+
+private:
+    static std::mutex &mutex() {
+        static std::mutex shared;
+        return shared;
+    }
+    static std::map<std::size_t, std::vector<std::byte *>> &kept() {
+        static std::map<std::size_t, std::vector<std::byte *>> shared;
+        return shared;
+    }
+
+    std::size_t nbytes_;
+    std::byte *base_ = nullptr;
+};
+
+class thread_arena {
+public:
+    thread_arena(int num_ranks, std::size_t slot_bytes)
+        : slot_bytes_(slot_bytes), span_(slot_bytes * static_cast<std::size_t>(num_ranks)),
+          pages_(std::make_unique<kept_pages>(span_)), base_(pages_->base()) {}
     /// Of memory that somebody else maps and keeps.
     thread_arena(std::byte *base, int num_ranks, std::size_t slot_bytes)
         : slot_bytes_(slot_bytes), span_(slot_bytes * static_cast<std::size_t>(num_ranks)),
-          base_(base), owns_(false) {}
-    ~thread_arena() {
-        if (owns_) {
-            ::munmap(base_, span_);
-        }
-    }
-    thread_arena(const thread_arena &) = delete;
-    thread_arena &operator=(const thread_arena &) = delete;
+          base_(base) {}
 
     [[nodiscard]] std::byte *slot(world_rank rank) const {
         return base_ + rank.index() * slot_bytes_;
@@ -53,8 +84,8 @@ public:
 private:
     std::size_t slot_bytes_;
     std::size_t span_;
-    std::byte *base_ = nullptr;
-    bool owns_ = true;
+    std::unique_ptr<kept_pages> pages_;
+    std::byte *base_;
 };
 
 /// What the threads' conduits share.
@@ -67,8 +98,20 @@ struct mailbox {
     std::mutex mutex;
     std::condition_variable rung;
     std::deque<letter> letters;
+    std::atomic<std::size_t> num_letters{0}; ///< polls that find none lock nothing
     std::atomic<std::uint32_t> activity{0};
+    std::atomic<bool> has_unwoken_waiter{false};      ///< that waits for a store
+    std::atomic<std::uint32_t> all_store_sleepers{0}; ///< of all ranks, in the box of rank 0
 
+    void add(letter &&next) {
+        {
+            std::lock_guard const guard(mutex);
+            letters.push_back(std::move(next));
+            num_letters.fetch_add(1);
+            activity.fetch_add(1);
+        }
+        rung.notify_all();
+    }
     void ring() {
         {
             std::lock_guard const guard(mutex);
@@ -83,24 +126,18 @@ class thread_node : public transport::node_transport {
 public:
     thread_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self)
         : boxes_(boxes), self_(self) {
-        static std::atomic<std::uint32_t> const no_sleepers{0};
-        caps_ = {"thread", 240, &no_sleepers};
+        caps_ = {"thread", 240, &boxes_[0]->all_store_sleepers};
     }
 
     bool try_send(world_rank peer, diomp::transport::handler_id handler,
                   std::span<const std::byte> payload) override {
-        mailbox &target = *boxes_[peer.index()];
-        {
-            std::lock_guard const guard(target.mutex);
-            target.letters.push_back({self_, handler, {payload.begin(), payload.end()}});
-        }
-        target.ring();
+        boxes_[peer.index()]->add({self_, handler, {payload.begin(), payload.end()}});
         return true;
     }
     int poll(diomp::transport::message_handler sink) override {
         mailbox &own = *boxes_[self_.index()];
         int handled = 0;
-        for (;; ++handled) {
+        for (; own.num_letters.load() > 0; ++handled) {
             mailbox::letter next;
             {
                 std::lock_guard const guard(own.mutex);
@@ -109,9 +146,11 @@ public:
                 }
                 next = std::move(own.letters.front());
                 own.letters.pop_front();
+                own.num_letters.fetch_sub(1);
             }
             sink({next.source, next.handler, next.payload, {}});
         }
+        return handled;
     }
     bool has_messages() const override { return false; }
 
@@ -124,16 +163,25 @@ public:
     void wake() override { boxes_[self_.index()]->ring(); }
     void begin_polling() override {}
     bool end_polling() override { return false; }
-    bool idle_wait(diomp::transport::wait_kind /*what*/, std::uint32_t seen,
+    bool idle_wait(diomp::transport::wait_kind what, std::uint32_t seen,
                    std::chrono::microseconds limit, function_ref<bool()> ready) override {
-        if (ready()) {
-            return true;
+        std::uint32_t const for_store = what == diomp::transport::wait_kind::store ? 1 : 0;
+        std::atomic<std::uint32_t> &sleepers = boxes_[0]->all_store_sleepers;
+        sleepers.fetch_add(for_store);
+        boxes_[self_.index()]->has_unwoken_waiter.store(true);
+        bool const is_ready = ready();
+        if (!is_ready) {
+            sleep(seen, limit);
         }
-        sleep(seen, limit);
-        return false;
+        sleepers.fetch_sub(for_store);
+        return is_ready;
     }
     void wake_idle_waiters() override { wake(); }
-    void wake_for_store(world_rank /*peer*/) override {}
+    void wake_for_store(world_rank peer) override {
+        if (mailbox &target = *boxes_[peer.index()]; target.has_unwoken_waiter.exchange(false)) {
+            target.ring();
+        }
+    }
 
     // The ranks are threads, so each can load and store the others' private memory.
     status write_private(world_rank, std::uint64_t to, const void *from,
