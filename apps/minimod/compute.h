@@ -23,8 +23,9 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
 double compute_copy(const model *m, float *fields[2]);
 // Does the work of model_advance.
 void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end);
-// Does the work of model_record, into the row of `step`.
-void compute_record(const model *m, float *field, float *seismogram, int step);
+// Does the work of model_record for own planes x_begin to x_end - 1, into the row of `step`.
+void compute_record(const model *m, float *field, float *seismogram, int step, int x_begin,
+                    int x_end);
 // Copies the field of the last step and the seismogram back to the host; the other field is lost.
 void compute_leave(const model *m, float *fields[2], float *seismogram, int steps);
 

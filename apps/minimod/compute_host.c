@@ -46,8 +46,10 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
     model_advance(m, field, now, step, x_begin, x_end);
 }
 
-void compute_record(const model *m, float *field, float *seismogram, int step) {
-    model_record(m, field, seismogram + (size_t)(step - 1) * (size_t)m->num_receivers);
+void compute_record(const model *m, float *field, float *seismogram, int step, int x_begin,
+                    int x_end) {
+    model_record(m, field, seismogram + (size_t)(step - 1) * (size_t)m->num_receivers, x_begin,
+                 x_end);
 }
 
 void compute_leave(const model *m, float *fields[2], float *seismogram, int steps) {

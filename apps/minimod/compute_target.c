@@ -91,7 +91,7 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
     }
     compute_form.has_receivers = 0;
     for (int r = 0; r < m->num_receivers; ++r) {
-        compute_form.has_receivers |= model_receiver(m, a, r) != NULL;
+        compute_form.has_receivers |= model_receiver(m, a, r, 0, m->part.local_nx) != NULL;
     }
 }
 
@@ -186,14 +186,15 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
     }
 }
 
-void compute_record(const model *m, float *field, float *seismogram, int step) {
+void compute_record(const model *m, float *field, float *seismogram, int step, int x_begin,
+                    int x_end) {
     const int receivers = m->num_receivers;
     if (!compute_form.has_receivers) {
         return;
     }
 #pragma omp target teams distribute parallel for
     for (int r = 0; r < receivers; ++r) {
-        const float *point = model_receiver(m, field, r);
+        const float *point = model_receiver(m, field, r, x_begin, x_end);
         if (point != NULL) {
             seismogram[(size_t)(step - 1) * (size_t)receivers + (size_t)r] = *point;
         }

@@ -81,7 +81,7 @@ int run_check(const minimod_options *o, double slowest, double fastest, const fl
                    "Gpoints/s");
     for (int step = 1; step <= o->steps; ++step) {
         model_advance(&m, fields[step % 2], fields[(step + 1) % 2], step, 0, g->nx);
-        model_record(&m, fields[step % 2], trace);
+        model_record(&m, fields[step % 2], trace, 0, m.part.local_nx);
         for (int r = 0; r < m.num_receivers; ++r) {
             const size_t at = (size_t)(step - 1) * (size_t)m.num_receivers + (size_t)r;
             compare_value(&trace_difference, seismogram[at], trace[r]);

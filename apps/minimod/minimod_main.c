@@ -144,7 +144,8 @@ static int run(const minimod_options *o) {
         return 2;
     }
     if (!steps_choose(o)) {
-        snprintf(message, sizeof message, "--region %s, --teams %d: minimod-region alone has %s",
+        snprintf(message, sizeof message,
+                 "--region %s, --teams %d: minimod-region alone has %s; it has no --wavefront",
                  o->region, o->teams, "step and run, and teams to choose");
         any_failed(1, message);
         return 2;

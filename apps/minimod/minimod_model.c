@@ -286,9 +286,9 @@ void model_advance(const model *m, float *field, float *now, int step, int x_beg
     }
 }
 
-void model_record(const model *m, float *field, float *trace) {
+void model_record(const model *m, float *field, float *trace, int x_begin, int x_end) {
     for (int r = 0; r < m->num_receivers; ++r) {
-        const float *point = model_receiver(m, field, r);
+        const float *point = model_receiver(m, field, r, x_begin, x_end);
         if (point != NULL) {
             trace[r] = *point;
         }

@@ -41,18 +41,19 @@ static inline float *model_source(const model *m, float *field) {
     return grid_plane(&m->part, field, m->source_x) + m->source_at;
 }
 
-// Returns the point of receiver r; NULL if it is on another rank.
-static inline float *model_receiver(const model *m, float *field, int r) {
+// Returns the point of receiver r; NULL if it is in none of the own planes x_begin to x_end - 1.
+static inline float *model_receiver(const model *m, float *field, int r, int x_begin, int x_end) {
     const grid *g = &m->part;
     const int *at = m->receivers + 3 * (size_t)r;
     const int x = at[0] - g->first_x;
-    if (x < 0 || x >= g->local_nx) {
+    if (x < x_begin || x >= x_end) {
         return NULL;
     }
     return grid_plane(g, field, x) + (size_t)at[1] * g->pitch + (size_t)at[2];
 }
 
-// Stores the values at the receivers in own planes into trace[r]; does not change the others.
-void model_record(const model *m, float *field, float *trace);
+// Stores the values at the receivers in own planes x_begin to x_end - 1 into trace[r]; does not
+// change the others.
+void model_record(const model *m, float *field, float *trace, int x_begin, int x_end);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 17 };
+enum { ROWS = 18 };
 
 static void fill_rows(option_row rows[ROWS], minimod_options *o) {
     const option_row table[ROWS] = {
@@ -27,6 +27,8 @@ static void fill_rows(option_row rows[ROWS], minimod_options *o) {
         {"--sponge", OPTION_INT, 1, 0, &o->sponge, "N", "absorbing points at each face [20]"},
         {"--overlap", OPTION_SWITCH, 1, 0, &o->overlap, "on|off",
          "exchange halos while the interior is computed [on]"},
+        {"--wavefront", OPTION_INT, 1, 0, &o->wavefront, "N",
+         "steps that a sweep along X computes together, while planes are in the caches [1]"},
         {"--kernel", OPTION_TEXT, 1, 0, &o->kernel, "auto|rows|columns",
          "form of the loop in target regions: for processors or GPUs [auto]"},
         {"--region", OPTION_TEXT, 1, 0, &o->region, "step|run",
@@ -73,6 +75,10 @@ static int check_options(minimod_options *o, int ranks, char *message, size_t me
         snprintf(message, message_size, "--steps must be at least 1");
         return 0;
     }
+    if (o->wavefront < 1) {
+        snprintf(message, message_size, "--wavefront must be at least 1");
+        return 0;
+    }
     if (strcmp(o->model, "layers") != 0 && strcmp(o->model, "constant") != 0) {
         snprintf(message, message_size, "--model needs layers or constant, not '%s'", o->model);
         return 0;
@@ -103,6 +109,7 @@ minimod_verdict minimod_read_options(minimod_options *options, int ranks, int ar
                                  .source = {-1, -1, -1},
                                  .model = "layers",
                                  .kernel = "auto",
+                                 .wavefront = 1,
                                  .region = "auto",
                                  .sponge = -1,
                                  .overlap = 1,

@@ -19,6 +19,7 @@ typedef struct minimod_options {
     const char *model;     // "layers" or "constant"
     const char *kernel;    // "auto", "rows" or "columns"
     const char *region;    // "auto", "step" or "run"
+    int wavefront;         // steps that a sweep along X computes together
     int teams;             // of a region; 0: as the device needs
     int sponge;            // width in points; -1: 20, less on small grids
     int overlap;

@@ -66,7 +66,7 @@ static void place_source_and_receivers(slab *s, int steps, slab_traffic *bytes) 
         fail("no memory for the receivers", s);
     }
     for (int r = 0; r < m->num_receivers; ++r) {
-        const float *point = model_receiver(m, base, r);
+        const float *point = model_receiver(m, base, r, 0, m->part.local_nx);
         if (point != NULL) {
             receiver_offsets[v->num_local_receivers] = (size_t)(point - base);
             s->receivers[v->num_local_receivers++] = r;

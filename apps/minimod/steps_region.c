@@ -22,7 +22,9 @@ static int has_team_per_item; // and each team all its threads
 
 int steps_choose(const minimod_options *o) {
     is_one_region = strcmp(o->region, "run") == 0;
-    return is_one_region || strcmp(o->region, "auto") == 0 || strcmp(o->region, "step") == 0;
+    const int is_known =
+        is_one_region || strcmp(o->region, "auto") == 0 || strcmp(o->region, "step") == 0;
+    return is_known && o->wavefront == 1;
 }
 
 // With OMP_TARGET_OFFLOAD=DISABLED, regions run on the host.
@@ -206,7 +208,7 @@ void steps_run(const model *m, const minimod_options *o, float *fields[2], run_r
         run_region(step, step + stride);
         progress_update(bar, step);
     }
-    compute_record(m, fields[o->steps % 2], result->seismogram, o->steps);
+    compute_record(m, fields[o->steps % 2], result->seismogram, o->steps, 0, m->part.local_nx);
     check_regions();
     result->put_seconds = result->wait_seconds = -1;
 }

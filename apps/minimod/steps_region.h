@@ -183,7 +183,8 @@ CALLED_IN_REGION void record_before(const region_plan *p, int step) {
     const model *const m = p->m;
     for (int r = omp_get_thread_num(); step > 1 && r < m->num_receivers;
          r += omp_get_num_threads()) {
-        const float *const point = model_receiver(m, p->fields[(step + 1) % 2], r);
+        const float *const point =
+            model_receiver(m, p->fields[(step + 1) % 2], r, 0, m->part.local_nx);
         if (point != NULL) {
             p->seismogram[(size_t)(step - 2) * (size_t)m->num_receivers + (size_t)r] = *point;
         }
