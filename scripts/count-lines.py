@@ -21,6 +21,7 @@ APPS = pathlib.Path(__file__).resolve().parent.parent / "apps"
 ROWS = [
     ("minimod: halo exchange", "minimod/halo_diomp.c", "minimod/halo_mpi.c", True),
     ("matmul: ring shift", "matmul/ring_diomp.c", "matmul/ring_mpi.c", True),
+    ("summa: panels", "matmul/panels_diomp.c", "matmul/panels_mpi.c", False),
     ("minimod on devices", "minimod/halo_target.c", "minimod/halo_target_mpi.c", True),
     ("matmul on devices", "matmul/ring_target.c", "matmul/ring_target_mpi.c", True),
     ("cg on devices", "cg/exchange_target.c", "cg/exchange_target_mpi.c", False),

@@ -8,6 +8,7 @@
 #include "common/progress.h"
 #include "matmul/matmul_kernel.h"
 #include "matmul/matmul_product.h"
+#include "matmul/matmul_values.h"
 #include "matmul/ring.h"
 
 #include <stdint.h>
@@ -41,16 +42,6 @@ typedef struct matmul_options {
     const char *blas;
 } matmul_options;
 
-static size_t stripe_first(size_t n, int rank, int ranks) {
-    const size_t extra = n % (size_t)ranks;
-    const size_t r = (size_t)rank;
-    return r * (n / (size_t)ranks) + (r < extra ? r : extra);
-}
-
-// Small integers, so that every product is exact in whatever order it is summed.
-static double a_value(size_t i, size_t j) { return (double)((i * 7 + j * 13) % 17) - 8; }
-static double b_value(size_t i, size_t j) { return (double)((i * 5 + j * 11 + i * j) % 19) - 9; }
-
 static void fill(problem *p) {
     for (size_t i = 0; i < p->rows; ++i) {
         for (size_t j = 0; j < p->n; ++j) {
@@ -71,8 +62,8 @@ static void multiply(problem *p, double *b, size_t first, size_t depth, int movi
 // The rows of B in the stripe of step s; returns their number.
 static size_t stripe_of_step(const problem *p, int s, size_t *first) {
     const int owner = (p->rank + s) % p->ranks;
-    *first = stripe_first(p->n, owner, p->ranks);
-    return stripe_first(p->n, owner + 1, p->ranks) - *first;
+    *first = part_first(p->n, owner, p->ranks);
+    return part_first(p->n, owner + 1, p->ranks) - *first;
 }
 
 static void product(problem *p, int overlap) {
@@ -128,10 +119,7 @@ static double shifts_alone(problem *p) {
 }
 
 static int check_entry(const problem *p, size_t i, size_t j) {
-    double sum = 0;
-    for (size_t k = 0; k < p->n; ++k) {
-        sum += a_value(p->first + i, k) * b_value(k, j);
-    }
+    const double sum = c_value(p->n, p->first + i, j);
     const double got = p->c[i * p->n + j];
     if (got != sum) {
         fprintf(stderr, "matmul: rank %d: c[%zu][%zu] is %g, should be %g\n", p->rank, p->first + i,
@@ -180,8 +168,8 @@ static void *allocate(size_t bytes) {
 
 static problem open_problem(size_t n) {
     problem p = {.n = n, .rank = comm_rank(), .ranks = comm_ranks()};
-    p.first = stripe_first(n, p.rank, p.ranks);
-    p.rows = stripe_first(n, p.rank + 1, p.ranks) - p.first;
+    p.first = part_first(n, p.rank, p.ranks);
+    p.rows = part_first(n, p.rank + 1, p.ranks) - p.first;
     p.max_rows = (n + (size_t)p.ranks - 1) / (size_t)p.ranks;
     p.a = allocate(p.rows * n * sizeof(double));
     p.c = allocate(p.rows * n * sizeof(double));
