@@ -11,6 +11,8 @@
 set -eu
 
 here=$(dirname "$0")
+# shellcheck source=package-sources.sh
+. "$here/package-sources.sh"
 major=19
 folder_only=no
 while [ $# != 0 ]; do
@@ -54,39 +56,25 @@ flock 9
 
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/sources" "$work/lists/partial" "$work/cache/archives/partial" "$work/tree"
-# write_sources EXPRESSION: the machine's own package sources, asked for source packages instead of binary ones, with
-# sed's EXPRESSION applied to the suites. Nothing of the system changes.
-write_sources() {
-    for file in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
-        case $file in
-        *.sources) sed "s/^Types:.*/Types: deb-src/; /^Suites:/{ $1 }" "$file" ;;
-        *.list) sed -n 's/^deb /deb-src /p' "$file" ;;
-        *) continue ;;
-        esac >"$work/sources/$(basename "$file")" 2>/dev/null || true
-    done
-}
-set -- -qq -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/sources" \
-    -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=
+mkdir "$work/tree"
 echo "fetch-llvm.sh: fetching the source of $package $version" >&2
-# Package sources of others need not have source packages: what matters is whether ours comes. The distribution's own
-# changes to it are not needed, so another package of the same upstream version serves as well.
+# fetch_source EXPRESSION: from the machine's package sources, with sed's EXPRESSION applied to their suites. Package sources of
+# others need not have source packages: what matters is whether ours comes. The distribution's own changes to it are not
+# needed, so another package of the same upstream version serves as well.
 fetch_source() {
-    apt-get "$@" update >>log 2>&1 || true
-    apt-get "$@" source --tar-only --download-only "$package=$version" >>log 2>&1 && return
-    same=$(apt-cache "$@" showsrc "$package" 2>/dev/null | sed -n "s/^Version: \(.*:$upstream-.*\)/\1/p")
+    other_sources "$work" deb-src "$1"
+    apt-get update >>log 2>&1 || true
+    apt-get source --tar-only --download-only "$package=$version" >>log 2>&1 && return
+    same=$(apt-cache showsrc "$package" 2>/dev/null | sed -n "s/^Version: \(.*:$upstream-.*\)/\1/p")
     for other in $same; do
-        ! apt-get "$@" source --tar-only --download-only "$package=$other" >>log 2>&1 || return 0
+        ! apt-get source --tar-only --download-only "$package=$other" >>log 2>&1 || return 0
     done
     return 1
 }
 # A distribution's security archive may lack the source itself, and the next release has it.
 (
     cd "$work"
-    write_sources ''
-    fetch_source "$@" && exit
-    write_sources 's/.*/Suites: trixie-backports forky sid/'
-    fetch_source "$@"
+    fetch_source '' || fetch_source 's/.*/Suites: trixie-backports forky sid/'
 ) || {
     tail -n 5 "$work/log" >&2
     echo "fetch-llvm.sh: the source package $package could not be fetched; the lines above say why." >&2

@@ -12,6 +12,8 @@
 # DIOMP_LLVM_TOOLCHAIN/usr/lib/llvm-VERSION, by default in a cache below the home folder, whose file `version` is written last.
 set -eu
 
+# shellcheck source=package-sources.sh
+. "$(dirname "$0")/package-sources.sh"
 major=19
 what=unpack
 while [ $# != 0 ]; do
@@ -35,7 +37,15 @@ packages() {
         "llvm-$major-runtime" "llvm-$major-tools" "libclang-$major-dev" "libclang-common-$major-dev" "libclang-cpp$major" \
         "libclang1-$major" "libllvm$major" "libomp-$major-dev"
     [ "$major" -lt 20 ] || printf '%s\n' "liboffload-$major" "liboffload-$major-dev"
-    apt-cache depends "libomp-$major-dev" 2>/dev/null | sed -n 's/^ *Depends: \(libomp5.*\)/\1/p'
+    # That of the same version, where the distribution's default has the name, too.
+    development=$(apt-cache show --no-all-versions "libomp-$major-dev" 2>/dev/null | sed -n 's/^Version: //p')
+    for runtime in $(apt-cache depends "libomp-$major-dev" 2>/dev/null | sed -n 's/^ *Depends: \(libomp5.*\)/\1/p'); do
+        if apt-cache madison "$runtime" | grep -qF " $development "; then
+            echo "$runtime=$development"
+        else
+            echo "$runtime"
+        fi
+    done
 }
 [ "$what" != list ] || { packages && exit; }
 
@@ -85,6 +95,11 @@ chmod 755 "$work/root"
 echo "llvm-toolchain.sh: fetching the packages of LLVM $major" >&2
 (
     cd "$work/packages"
+    # A release may have it among its backports, which need not be one of the machine's package sources.
+    if [ -z "$(apt-cache policy "clang-$major" 2>/dev/null)" ]; then
+        other_sources "$work/apt" deb 's/^Suites: *\([a-z]*\).*/& \1-backports/'
+        apt-get update >"$work/log" 2>&1 || true
+    fi
     # shellcheck disable=SC2046 # a list of words
     apt-get -qq -o APT::Sandbox::User= download $(packages) >"$work/log" 2>&1
 ) || {

@@ -85,7 +85,8 @@ mpich                 a second MPI in bench/compare
 libmpich-dev          the same
 '
 deb_packages='
-dpkg-dev              builds Debian packages
+build-essential       what builds of Debian packages take for granted
+dpkg-dev              builds them
 debhelper             the same
 dh-python             the same, for the package for Python
 lintian               checks them

@@ -18,8 +18,9 @@ struct llvm_version {
     const char *entries;      ///< section of a program's offload entries
 };
 
-constexpr std::array<llvm_version, 2> llvm_versions{{
+constexpr std::array<llvm_version, 3> llvm_versions{{
     {19, "libomptarget.so.19.1", "omp_offloading_entries"},
+    {21, "libomptarget.so.21.1", "llvm_offload_entries"},
     {22, "libomptarget.so.22.1", "llvm_offload_entries"},
 }};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "stacks/call_sites.h"
 
+#include "base/llvm_versions.h"
 #include "base/run_program.h"
 #include "stacks/internal/unwind.h"
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <sstream>
 #include <string_view>
 
@@ -78,7 +80,11 @@ void source_lines::read(const std::string &path, const std::vector<std::uint64_t
     // All print, for each address, its number and a line per inlined call; the addr2line of
     // binutils 2.40 omits some of the latter.
     std::vector<std::vector<std::string>> tools;
-    for (const char *const name : {"llvm-symbolizer", "llvm-symbolizer-22", "llvm-symbolizer-19"}) {
+    std::vector<std::string> names{"llvm-symbolizer"};
+    for (llvm_version const &each : llvm_versions | std::views::reverse) {
+        names.push_back(fmt::format("llvm-symbolizer-{}", each.major));
+    }
+    for (std::string const &name : names) {
         tools.push_back({name, "--output-style=GNU", "--addresses", "--inlines", "--functions=none",
                          "-e", path});
     }

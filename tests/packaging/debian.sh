@@ -30,7 +30,7 @@ trap end EXIT
 # The packages of another release, made there from the tree as it stands.
 make_there() {
     mkdir "$work/builder"
-    new_debian "$work/builder" "$suite" ca-certificates,make,dpkg-dev
+    new_debian "$work/builder" "$suite" ca-certificates,make
     local tree=$work/builder/root/diomp llvm
     mkdir -p "$tree/build"
     (cd "$source" && git ls-files -z --cached --others --exclude-standard |

@@ -48,6 +48,7 @@ class folder(unittest.TestCase):
     def test_setup_installs_what_the_build_depends_on(self):
         names = set(re.findall(r"^([a-z0-9.+-]+) {2,}\S", text_of("scripts/setup.sh"), re.M))
         implied = {"debhelper-compat", "dh-sequence-installsysusers", "dh-sequence-numpy3", "dh-sequence-python3", "python3"}
+        self.assertIn("build-essential", names, "dpkg-buildpackage needs it, without being told")
         self.assertEqual(build_depends() - names - implied, set(), "scripts/setup.sh: what debian/control needs")
 
 

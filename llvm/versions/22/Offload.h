@@ -12,6 +12,7 @@
 #define DIOMP_VERSION_OFFLOAD_H
 
 #include "../DeviceFunctions.h"
+#include "../From21.h"
 #include "PluginInterface.h"
 
 #include <memory>
@@ -29,25 +30,6 @@ namespace diomp {
 constexpr int LLVMVersion = 22;
 
 using namespace llvm::omp::target::plugin;
-
-// Entries of a program.
-
-using OffloadEntry = llvm::offloading::EntryTy;
-inline bool isOfOpenMP(const OffloadEntry &Entry) {
-  return Entry.Kind == llvm::object::OffloadKind::OFK_OpenMP;
-}
-inline void *addressOf(const OffloadEntry &Entry) { return Entry.Address; }
-inline const char *nameOf(const OffloadEntry &Entry) {
-  return Entry.SymbolName;
-}
-inline uint64_t sizeOf(const OffloadEntry &Entry) { return Entry.Size; }
-inline int64_t flagsOf(const OffloadEntry &Entry) { return Entry.Flags; }
-inline int64_t dataOf(const OffloadEntry &Entry) {
-  return static_cast<int64_t>(Entry.Data);
-}
-/// Whether it reads entries of LLVM 21 and newer. It translates older ones
-/// (PluginManager::upgradeLegacyEntries()).
-constexpr bool ReadsLaterEntries = true;
 
 // Images of a program.
 
@@ -70,20 +52,6 @@ inline bool isDeviceCompatible(GenericPluginTy &Plugin, int32_t DeviceId,
 // Errors.
 
 inline void report(const std::string &Text) { REPORT() << Text; }
-template <typename... ArgsTy>
-llvm::Error makeError(const char *Format, ArgsTy... Args) {
-  return Plugin::error(::error::ErrorCode::UNKNOWN, Format, Args...);
-}
-
-/// Loads the images of the program that OpenMP's device has not loaded yet.
-template <typename ManagerTy>
-bool loadImagesOf(ManagerTy &Manager, int32_t Device) {
-  auto Found = Manager.getDevice(Device);
-  if (Found)
-    return true;
-  report(toString(Found.takeError()));
-  return false;
-}
 
 // Kernels and devices of the plugin.
 
