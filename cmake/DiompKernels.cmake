@@ -33,6 +33,11 @@ set(kernel_headers "${kernel_folder}/reduction_loops.h" "${kernel_folder}/reduct
 # Without contraction, so that results have the processor's bits.
 set(kernel_flags -std=c++20 -O2 -fno-unroll-loops -ffreestanding -nostdinc -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra
   "-I${PROJECT_SOURCE_DIR}/src")
+# The kernel that updates words needs clang's stdint.h, and nothing of the C library.
+set(update_headers "${kernel_folder}/update.h" "${PROJECT_SOURCE_DIR}/include/diomp/device_words.h"
+  "${PROJECT_SOURCE_DIR}/include/diomp/device_memory.h" "${PROJECT_SOURCE_DIR}/include/diomp/device_endpoint.h")
+set(update_flags ${kernel_flags} "-I${PROJECT_SOURCE_DIR}/include")
+list(TRANSFORM update_flags REPLACE "^-nostdinc$" "-nostdlibinc")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/kernels")
 
 if(targets MATCHES "nvptx64")
@@ -43,8 +48,13 @@ if(targets MATCHES "nvptx64")
     COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${kernel_flags}
       -S -o "${DIOMP_REDUCTION_PTX}" "${kernel_folder}/reduction_nvptx.cpp"
     DEPENDS "${kernel_folder}/reduction_nvptx.cpp" ${kernel_headers} COMMENT "Compiling kernels for NVIDIA GPUs" VERBATIM)
-  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_PTX}")
-  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_PTX=\"${DIOMP_REDUCTION_PTX}\"")
+  set(DIOMP_UPDATE_PTX "${PROJECT_BINARY_DIR}/kernels/update.ptx")
+  add_custom_command(OUTPUT "${DIOMP_UPDATE_PTX}"
+    COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${update_flags}
+      -S -o "${DIOMP_UPDATE_PTX}" "${kernel_folder}/update_nvptx.cpp"
+    DEPENDS "${kernel_folder}/update_nvptx.cpp" ${update_headers} COMMENT "Compiling atomics for NVIDIA GPUs" VERBATIM)
+  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_PTX}" "${DIOMP_UPDATE_PTX}")
+  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_PTX=\"${DIOMP_REDUCTION_PTX}\"" "DIOMP_UPDATE_PTX=\"${DIOMP_UPDATE_PTX}\"")
 else()
   diomp_kernels_missing(NVIDIA "clang++ with the target nvptx64")
 endif()
@@ -68,8 +78,13 @@ if(targets MATCHES "amdgcn" AND amd_tools_found)
     COMMAND "${DIOMP_KERNEL_COMPILER}" -x hip --offload-device-only -nogpulib -nogpuinc ${architectures} ${kernel_flags}
       -Xoffload-linker -s -o "${DIOMP_REDUCTION_AMDGPU}" "${kernel_folder}/reduction_amdgpu.cpp"
     DEPENDS "${kernel_folder}/reduction_amdgpu.cpp" ${kernel_headers} COMMENT "Compiling kernels for AMD GPUs" VERBATIM)
-  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_AMDGPU}")
-  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_AMDGPU=\"${DIOMP_REDUCTION_AMDGPU}\"")
+  set(DIOMP_UPDATE_AMDGPU "${PROJECT_BINARY_DIR}/kernels/update.hipfb")
+  add_custom_command(OUTPUT "${DIOMP_UPDATE_AMDGPU}"
+    COMMAND "${DIOMP_KERNEL_COMPILER}" -x hip --offload-device-only -nogpulib -nogpuinc ${architectures} ${update_flags}
+      -Xoffload-linker -s -o "${DIOMP_UPDATE_AMDGPU}" "${kernel_folder}/update_amdgpu.cpp"
+    DEPENDS "${kernel_folder}/update_amdgpu.cpp" ${update_headers} COMMENT "Compiling atomics for AMD GPUs" VERBATIM)
+  list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_AMDGPU}" "${DIOMP_UPDATE_AMDGPU}")
+  list(APPEND DIOMP_KERNEL_MACROS "DIOMP_REDUCTION_AMDGPU=\"${DIOMP_REDUCTION_AMDGPU}\"" "DIOMP_UPDATE_AMDGPU=\"${DIOMP_UPDATE_AMDGPU}\"")
 else()
   diomp_kernels_missing(AMD "clang++ with the target amdgcn, lld and clang-offload-bundler beside it")
 endif()

@@ -15,8 +15,8 @@
  *    of the other rank's device;
  *  - an error is returned, and the sentence is reported when the region ends, as that of a call on
  *    the host would be (DIOMP_ERRORS), by the thread that waits for the region;
- *  - ompx_barrier waits for the corresponding device of all ranks; other groups are
- *    OMPX_ERR_UNSUPPORTED;
+ *  - ompx_barrier waits for the corresponding device of all members; groups with hosts or several
+ *    devices of a rank are OMPX_ERR_UNSUPPORTED;
  *  - atomics order no other accesses; ompx_put_signal and ompx_fence do.
  * What may wait for what, and which memory each path reaches: docs/device-calls.md.
  */

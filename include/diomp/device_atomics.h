@@ -8,74 +8,7 @@
 
 #include "device_call.h"
 #include "device_ring.h"
-
-/* ---- Atomics ---- */
-
-/* Operators on the bits of a word, and those that depend on its type. */
-#define DIOMP_ATOMIC_BITS_(op_, function)                                                          \
-    case op_:                                                                                      \
-        word = function(at, word);                                                                 \
-        break;
-#define DIOMP_ATOMIC_VALUE_(op_, function, type)                                                   \
-    case op_: {                                                                                    \
-        type value;                                                                                \
-        __builtin_memcpy(&value, &word, sizeof(value));                                            \
-        value = function(at, value);                                                               \
-        __builtin_memcpy(&word, &value, sizeof(word));                                             \
-        break;                                                                                     \
-    }
-#define DIOMP_ATOMIC_INTEGER_(bits)                                                                \
-    DIOMP_ATOMIC_BITS_(OMPX_SUM, diomp_fetch_add_##bits)                                           \
-    DIOMP_ATOMIC_BITS_(OMPX_BAND, diomp_fetch_and_##bits)                                          \
-    DIOMP_ATOMIC_BITS_(OMPX_BOR, diomp_fetch_or_##bits)                                            \
-    DIOMP_ATOMIC_BITS_(OMPX_BXOR, diomp_fetch_xor_##bits)
-
-/* One type: *result = *at; *at = *at op *operand. Returns a reason. */
-#define DIOMP_ATOMIC_TYPE_(suffix, type, bits, width, sums)                                        \
-    DIOMP_ON_DEVICE_ int diomp_atomic_##suffix(char *at, const void *operand, void *result,        \
-                                               int op) {                                           \
-        width word = 0;                                                                            \
-        if (op != OMPX_NO_OP) {                                                                    \
-            __builtin_memcpy(&word, operand, sizeof(word));                                        \
-        }                                                                                          \
-        switch (op) {                                                                              \
-        sums DIOMP_ATOMIC_VALUE_(OMPX_MIN, diomp_fetch_min_##suffix, type)                         \
-            DIOMP_ATOMIC_VALUE_(OMPX_MAX, diomp_fetch_max_##suffix, type)                          \
-                DIOMP_ATOMIC_BITS_(OMPX_REPLACE, diomp_fetch_swap_##bits) case OMPX_NO_OP:         \
-            word = diomp_cas_##bits(at, 0, 0);                                                     \
-            break;                                                                                 \
-        default:                                                                                   \
-            return DIOMP_DEVICE_UNKNOWN_OP;                                                        \
-        }                                                                                          \
-        if (result != 0) {                                                                         \
-            __builtin_memcpy(result, &word, sizeof(word));                                         \
-        }                                                                                          \
-        return DIOMP_DEVICE_OK;                                                                    \
-    }
-DIOMP_ATOMIC_TYPE_(s32, int32_t, u32, uint32_t, DIOMP_ATOMIC_INTEGER_(u32))
-DIOMP_ATOMIC_TYPE_(u32, uint32_t, u32, uint32_t, DIOMP_ATOMIC_INTEGER_(u32))
-DIOMP_ATOMIC_TYPE_(s64, int64_t, u64, uint64_t, DIOMP_ATOMIC_INTEGER_(u64))
-DIOMP_ATOMIC_TYPE_(u64, uint64_t, u64, uint64_t, DIOMP_ATOMIC_INTEGER_(u64))
-DIOMP_ATOMIC_TYPE_(f32, float, u32, uint32_t,
-                   DIOMP_ATOMIC_VALUE_(OMPX_SUM, diomp_fetch_add_f32, float))
-DIOMP_ATOMIC_TYPE_(f64, double, u64, uint64_t,
-                   DIOMP_ATOMIC_VALUE_(OMPX_SUM, diomp_fetch_add_f64, double))
-
-/** Bytes of a type that atomics accept; 0: none of them. */
-DIOMP_ON_DEVICE_ uint64_t diomp_atomic_bytes(int type) {
-    switch (type) {
-    case OMPX_INT32:
-    case OMPX_UINT32:
-    case OMPX_FLOAT:
-        return 4;
-    case OMPX_INT64:
-    case OMPX_UINT64:
-    case OMPX_DOUBLE:
-        return 8;
-    default:
-        return 0;
-    }
-}
+#include "device_words.h"
 
 /** Locates the target of an atomic; returns a reason. */
 DIOMP_ON_DEVICE_ int diomp_atomic_locate(const struct diomp_endpoint *own, int rank,
@@ -88,24 +21,6 @@ DIOMP_ON_DEVICE_ int diomp_atomic_locate(const struct diomp_endpoint *own, int r
         return DIOMP_DEVICE_UNKNOWN_TYPE;
     }
     return ((uintptr_t)target & (nbytes - 1)) != 0 ? DIOMP_DEVICE_MISALIGNED : DIOMP_DEVICE_OK;
-}
-
-DIOMP_ON_DEVICE_ int diomp_atomic_apply(char *at, const void *operand, void *result, int type,
-                                        int op) {
-    switch (type) {
-    case OMPX_INT32:
-        return diomp_atomic_s32(at, operand, result, op);
-    case OMPX_UINT32:
-        return diomp_atomic_u32(at, operand, result, op);
-    case OMPX_INT64:
-        return diomp_atomic_s64(at, operand, result, op);
-    case OMPX_UINT64:
-        return diomp_atomic_u64(at, operand, result, op);
-    case OMPX_FLOAT:
-        return diomp_atomic_f32(at, operand, result, op);
-    default:
-        return diomp_atomic_f64(at, operand, result, op);
-    }
 }
 
 /** By the proxy; without a result the thread does not wait. */
@@ -189,15 +104,9 @@ DIOMP_ON_DEVICE_ int diomp_device_compare_swap(struct diomp_endpoint *own, int r
     if (at == 0) {
         return diomp_ring_compare_swap(own, &call, target, expected, desired, result, nbytes);
     }
-    if (nbytes == 8) {
-        __builtin_memcpy(&before, expected, 8);
-        __builtin_memcpy(&after, desired, 8);
-        before = diomp_cas_u64(at, before, after);
-    } else {
-        __builtin_memcpy(&before, expected, 4);
-        __builtin_memcpy(&after, desired, 4);
-        before = diomp_cas_u32(at, (uint32_t)before, (uint32_t)after);
-    }
+    __builtin_memcpy(&before, expected, nbytes);
+    __builtin_memcpy(&after, desired, nbytes);
+    before = diomp_atomic_exchange_if(at, before, after, nbytes);
     if (result != 0) {
         __builtin_memcpy(result, &before, nbytes);
     }

@@ -8,6 +8,10 @@
  * A signal is the number of the barrier, in a word for each round that one rank alone writes, so
  * words only grow and need no reset. The words lie in the symmetric memory that the runtime
  * allocates first in each device segment.
+ *
+ * Groups have words of their own, in a slot that each member chooses for itself when it, or another
+ * member, needs it first. A device asks its proxy thread once for each round of a group: the member
+ * that it signals and the slot there.
  */
 #ifndef DIOMP_DEVICE_BARRIER_H
 #define DIOMP_DEVICE_BARRIER_H
@@ -30,10 +34,10 @@ DIOMP_ON_DEVICE_ int diomp_barrier_fence(struct diomp_endpoint *own,
                : diomp_ring_fence_by(own, own->rings, call);
 }
 
-/** Tells call->rank that this rank has come to round `round`. */
+/** Stores `number` in the word of call->rank that `word` names: this rank has come to a round. */
 DIOMP_ON_DEVICE_ int diomp_barrier_signal(struct diomp_endpoint *own, const struct diomp_call *call,
-                                          int round, uint64_t number) {
-    struct diomp_signal const signal = {&own->barrier_words[round], number, OMPX_SIGNAL_SET};
+                                          uint64_t *word, uint64_t number) {
+    struct diomp_signal const signal = {word, number, OMPX_SIGNAL_SET};
     struct diomp_request request = diomp_request_of(call, DIOMP_REQUEST_PUT_SIGNAL_INLINE, 0);
     char *at;
     int const reason = diomp_device_locate(own, call->rank, signal.at, sizeof(*signal.at), &at);
@@ -50,35 +54,118 @@ DIOMP_ON_DEVICE_ int diomp_barrier_signal(struct diomp_endpoint *own, const stru
     return diomp_ring_post_by(own, own->num_rings == 0 ? 0 : own->rings, call, &request, 0);
 }
 
+/** Asks the proxy for a round of a group's barrier; values[DIOMP_GROUP_REPLY_WORDS]. */
+DIOMP_DEVICE_CALL_ int diomp_group_ask(struct diomp_endpoint *own, const struct diomp_call *call,
+                                       uint64_t round, uint64_t *values) {
+    struct diomp_request request = diomp_request_of(call, DIOMP_REQUEST_GROUP, 0);
+    request.field[0] = call->arguments[0];
+    request.field[1] = round;
+    return diomp_ring_call(own, call, &request, values, DIOMP_GROUP_REPLY_WORDS);
+}
+
+/** The entry of a handle, or a free one; null: all are in use. */
+DIOMP_ON_DEVICE_ struct diomp_group *diomp_group_entry(const struct diomp_endpoint *own,
+                                                       uint64_t handle) {
+    uint64_t const first = (handle * 0x9e3779b97f4a7c15u) >> 32;
+    uint64_t i;
+    for (i = 0; i < DIOMP_BARRIER_GROUPS; ++i) {
+        struct diomp_group *const entry = &own->groups[(first + i) % DIOMP_BARRIER_GROUPS];
+        uint64_t const seen = diomp_relaxed_64(&entry->handle);
+        if (seen == 0 || seen == handle) {
+            return entry;
+        }
+    }
+    return 0;
+}
+
+/** Finds the group that call->arguments[0] is the handle of; the first time by requests. Returns a
+ * status. */
+DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_endpoint *own,
+                                                                  const struct diomp_call *call,
+                                                                  struct diomp_group **found) {
+    uint64_t const handle = call->arguments[0];
+    uint64_t values[DIOMP_GROUP_REPLY_WORDS];
+    struct diomp_group *entry = diomp_group_entry(own, handle);
+    uint64_t distance = 1;
+    uint64_t round = 0;
+    int status;
+    *found = entry;
+    if (entry != 0 && diomp_relaxed_64(&entry->handle) == handle &&
+        diomp_acquire_64(&entry->size) != 0) {
+        return OMPX_SUCCESS;
+    }
+    status = diomp_group_ask(own, call, 0, values); /* first, so that no entry has a bad handle */
+    if (status != OMPX_SUCCESS) {
+        return status;
+    }
+    do { /* a thread with another group may take the entry */
+        entry = diomp_group_entry(own, handle);
+        if (entry == 0) {
+            return diomp_device_fail(own, call, DIOMP_DEVICE_GROUP);
+        }
+        distance = diomp_claim_64(&entry->handle, 0, handle);
+    } while (distance != 0 && distance != handle);
+    *found = entry;
+    entry->words = own->barrier_words + values[DIOMP_GROUP_SLOT] * DIOMP_BARRIER_WORDS;
+    for (distance = 1; distance < values[DIOMP_GROUP_SIZE]; distance *= 2, ++round) {
+        if (round > 0) {
+            status = diomp_group_ask(own, call, round, values);
+            if (status != OMPX_SUCCESS) {
+                return status;
+            }
+        }
+        entry->rounds[round].to = (int32_t)values[DIOMP_GROUP_TO];
+        entry->rounds[round].from = (int32_t)values[DIOMP_GROUP_FROM];
+        entry->rounds[round].there =
+            own->barrier_words + values[DIOMP_GROUP_TO_SLOT] * DIOMP_BARRIER_WORDS + round;
+    }
+    diomp_release_64(&entry->size, values[DIOMP_GROUP_SIZE]);
+    return OMPX_SUCCESS;
+}
+
 /**
- * Blocks until this device of all ranks has come here. One thread of a rank's device at a time. A
- * barrier that fails has not been passed: the next call continues it.
+ * Blocks until this device of all members has come here. One thread of a rank's device at a time
+ * for each group. A barrier that fails has not been passed: the group's next call continues it.
  */
 DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_device_barrier(struct diomp_endpoint *own,
-                                                                      const void *group) {
-    struct diomp_call call = {DIOMP_CALL_BARRIER, -1, {(uintptr_t)group, 0, 0, 0}};
-    uint64_t const number = diomp_relaxed_64(&own->num_barriers) + 1;
-    uint32_t const ranks = (uint32_t)own->num_ranks;
-    struct diomp_condition const has_come = {8, 0, OMPX_CMP_GE, number};
-    uint32_t distance = 1;
-    int status;
+                                                                      const void *handle) {
+    struct diomp_call call = {DIOMP_CALL_BARRIER, -1, {(uintptr_t)handle, 0, 0, 0}};
+    struct diomp_group *group = 0; /* null: the world */
+    uint64_t *count = &own->num_barriers;
+    uint64_t *words = own->barrier_words;
+    uint64_t members = (uint64_t)own->num_ranks;
+    struct diomp_condition has_come = {8, 0, OMPX_CMP_GE, 0};
+    uint64_t distance = 1;
+    int status = OMPX_SUCCESS;
     int round;
-    call.arguments[1] = number;
-    if (group != 0 || own->barrier_words == 0) {
-        return diomp_device_fail(own, &call,
-                                 group != 0 ? DIOMP_DEVICE_GROUP : DIOMP_DEVICE_UNREACHABLE);
+    if (words == 0) {
+        return diomp_device_fail(own, &call, DIOMP_DEVICE_UNREACHABLE);
     }
+    if (handle != 0) {
+        status = diomp_group_find(own, &call, &group);
+        if (status != OMPX_SUCCESS) {
+            return status;
+        }
+        count = &group->num_barriers;
+        words = group->words;
+        members = group->size;
+    }
+    has_come.value = diomp_relaxed_64(count) + 1;
+    call.arguments[1] = has_come.value;
     status = diomp_barrier_fence(own, &call);
-    for (round = 0; distance < ranks && status == OMPX_SUCCESS; ++round, distance *= 2) {
-        call.rank = (int)(((uint32_t)own->rank + distance) % ranks);
-        status = diomp_barrier_signal(own, &call, round, number);
+    for (round = 0; distance < members && status == OMPX_SUCCESS; ++round, distance *= 2) {
+        call.rank = group != 0 ? group->rounds[round].to
+                               : (int)(((uint64_t)own->rank + distance) % members);
+        status = diomp_barrier_signal(
+            own, &call, group != 0 ? group->rounds[round].there : &words[round], has_come.value);
         if (status == OMPX_SUCCESS) {
-            call.rank = (int)(((uint32_t)own->rank + ranks - distance) % ranks);
-            status = diomp_device_wait(own, &call, &own->barrier_words[round], has_come);
+            call.rank = group != 0 ? group->rounds[round].from
+                                   : (int)(((uint64_t)own->rank + members - distance) % members);
+            status = diomp_device_wait(own, &call, &words[round], has_come);
         }
     }
     if (status == OMPX_SUCCESS) {
-        diomp_set_relaxed_64(&own->num_barriers, number);
+        diomp_set_relaxed_64(count, has_come.value);
         diomp_fence_system(); /* what the others did before is before all that follows */
     }
     return status;

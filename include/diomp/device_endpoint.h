@@ -12,10 +12,12 @@
 
 #include <stdint.h>
 
-#define DIOMP_ENDPOINT_VERSION 3
+#define DIOMP_ENDPOINT_VERSION 4
 
 /** Words of a barrier, one for each round: enough for 2^32 ranks. */
 #define DIOMP_BARRIER_WORDS 32
+/** Groups whose barriers a rank's regions call, with the world. Each has its own words. */
+#define DIOMP_BARRIER_GROUPS 256
 
 /** Another rank's device segment, as this device sees it: loads and stores reach [0, front_bytes)
  * and [back_begin, segment_bytes) of it. */
@@ -47,7 +49,7 @@ enum diomp_device_reason {
     DIOMP_DEVICE_NO_REPLY,    /**< the proxy has not replied within the time limit */
     DIOMP_DEVICE_GAVE_UP,     /**< the job is broken, so a reply is no longer waited for */
     DIOMP_DEVICE_RING_BROKEN, /**< a request could not be stored earlier */
-    DIOMP_DEVICE_GROUP        /**< the call takes no group but the world */
+    DIOMP_DEVICE_GROUP        /**< no room for another group */
 };
 
 /** The calls, for error messages. */
@@ -101,6 +103,7 @@ enum diomp_request_operation {
     DIOMP_REQUEST_FETCH,             /**< target, operand; detail: type, operator << 8 */
     DIOMP_REQUEST_COMPARE_SWAP,      /**< target, expected, desired; detail: type */
     DIOMP_REQUEST_FENCE,
+    DIOMP_REQUEST_GROUP,       /**< handle, round; the reply: see diomp_group_reply */
     DIOMP_REQUEST_REPLY = 0x80 /**< or-ed: the device waits for the reply */
 };
 /* The detail of a put with signal: the number of inline bytes, and these. */
@@ -110,6 +113,16 @@ enum diomp_request_operation {
 #define DIOMP_INLINE_PUT_BYTES 40
 #define DIOMP_INLINE_SIGNAL_BYTES 24
 #define DIOMP_INLINE_REPLY_BYTES 48
+
+/** What the reply to DIOMP_REQUEST_GROUP has in its words. */
+enum diomp_group_reply {
+    DIOMP_GROUP_SIZE = 0, /**< number of members */
+    DIOMP_GROUP_SLOT,     /**< of the group's words at this rank */
+    DIOMP_GROUP_TO,       /**< world rank that this rank signals in the round */
+    DIOMP_GROUP_TO_SLOT,  /**< of the group's words there */
+    DIOMP_GROUP_FROM,     /**< world rank for which this rank waits */
+    DIOMP_GROUP_REPLY_WORDS
+};
 
 /** A request, as the device writes it and the proxy has read it. */
 struct diomp_request {
@@ -149,6 +162,22 @@ struct diomp_ring {
     uint64_t *busy; /**< [slot] In device memory: 1 until the device has read the reply. */
 };
 
+/** A round of a group's barrier. */
+struct diomp_group_round {
+    int32_t to;      /**< world rank that is signalled */
+    int32_t from;    /**< world rank that is waited for */
+    uint64_t *there; /**< the word of `to`, named as one of the own segment */
+};
+
+/** A group whose barrier a region has called, in device memory, which the device fills. */
+struct diomp_group {
+    uint64_t handle;       /**< 0: a free entry */
+    uint64_t num_barriers; /**< that the device has passed */
+    uint64_t size;         /**< number of members; 0: the members below are not valid yet */
+    uint64_t *words;       /**< [round] like diomp_endpoint::barrier_words */
+    struct diomp_group_round rounds[DIOMP_BARRIER_WORDS];
+};
+
 /** In device memory. */
 struct diomp_endpoint {
     uint32_t version;
@@ -160,9 +189,11 @@ struct diomp_endpoint {
     const struct diomp_peer *peers; /**< [num_ranks], with this rank */
     uint64_t symmetric_end;         /**< symmetric memory is in [0, symmetric_end) */
     uint64_t mapped_begin;          /**< and what OpenMP maps in [mapped_begin, segment_bytes) */
-    /** [DIOMP_BARRIER_WORDS] in symmetric memory of the own segment: the number of the last barrier
-     * that another rank has signalled in each round. Null: there are none. */
+    /** [DIOMP_BARRIER_GROUPS][DIOMP_BARRIER_WORDS] in symmetric memory of the own segment: the
+     * number of the last barrier that another rank has signalled in each round; the world's first.
+     * Null: there are none. */
     uint64_t *barrier_words;
+    struct diomp_group *groups; /**< [DIOMP_BARRIER_GROUPS], found by their handles */
 
     uint64_t host_begin; /**< all host segments of the node */
     uint64_t host_bytes;

@@ -266,6 +266,9 @@ calls_in_regions() {
 calls_together() {
     calls="DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"
     gpu_test calls.together 25 env $calls $(ranks 2 offload_device_calls together)
+    # Barriers of groups, and atomics on the memory of the other rank, whose regions run meanwhile, by requests too.
+    gpu_test calls.together_ring 30 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_calls together)
+    gpu_test calls.ring.together 30 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
     gpu_test calls.litmus.together 20 env $calls $(ranks 2 offload_device_litmus)
     gpu_test calls.litmus.together_ring 20 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_litmus)
     for region in step run; do

@@ -25,6 +25,10 @@ status queue::reduce(const reduction & /*how*/, void * /*dst*/,
     return error(OMPX_ERR_UNSUPPORTED, "this device has no reduction kernels");
 }
 
+status queue::update(std::span<const word_update> /*all*/, std::uint64_t * /*old_values*/) {
+    return error(OMPX_ERR_UNSUPPORTED, "this device has no kernel for atomic operations");
+}
+
 bool backend::can_reduce(device_id /*device*/, const reduction & /*how*/) { return false; }
 
 error out_of_range(const memory &of, std::size_t offset_bytes, std::size_t nbytes) {

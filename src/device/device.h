@@ -123,7 +123,19 @@ struct reduction {
     std::size_t divisor = 1; ///< for OMPX_AVG: divides the sum
 };
 
-/// Executes copies and reductions in order. One thread at a time.
+/// An atomic read-modify-write of a word in device memory.
+struct word_update {
+    enum class kind : std::uint8_t { fetch, compare_swap };
+
+    std::uint64_t address = 0; ///< aligned to the size of the type
+    std::uint64_t operand = 0; ///< in the low bytes; compare and swap: the expected value
+    std::uint64_t desired = 0; ///< of a compare and swap
+    ompx_type_t type = 0;      ///< a type that ompx_atomic_fetch accepts
+    ompx_op_t op = 0;          ///< an operator that it accepts
+    kind what = kind::fetch;
+};
+
+/// Executes copies, reductions and updates in order. One thread at a time.
 class queue {
 public:
     queue() = default;
@@ -153,6 +165,14 @@ public:
     /// The vendor's stream, on which other libraries of the vendor can enqueue work; is_idle and
     /// wait cover that work. Null: the backend has no streams.
     [[nodiscard]] virtual void *native_stream() const { return nullptr; }
+    /// Executes up to max_updates updates in order (none: loads the kernel only), by a thread of
+    /// the device: atomic against all atomics of system scope of kernels that run there meanwhile.
+    /// Needs room for one more block on the device. old_values[i], in pinned host memory, receives
+    /// the word before the update. Completion as for copy(); the updates themselves are copied. The
+    /// first call may block while the driver compiles. OMPX_ERR_UNSUPPORTED: the runtime has no
+    /// kernel for the device.
+    virtual status update(std::span<const word_update> all, std::uint64_t *old_values);
+    static constexpr std::size_t max_updates = 32;
 };
 
 /// Makes a device current in the calling thread during its lifetime, as the vendor's libraries

@@ -55,10 +55,7 @@ device_endpoints::device_endpoints(device_segments &segments, alloc_directory &d
     : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
       locate_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })),
-      proxy_(calls_by == device_call_paths::direct
-                 ? nullptr
-                 : std::make_unique<region_proxy>(executor, engine,
-                                                  calls_by == device_call_paths::ring)) {
+      proxy_(std::make_unique<region_proxy>(executor, engine, calls_by)) {
     constexpr double ns_per_s = 1e9;
     common_.rank = job.rank.value();
     common_.num_ranks = job.size;
@@ -66,6 +63,10 @@ device_endpoints::device_endpoints(device_segments &segments, alloc_directory &d
     common_.host_bytes = arena.span_bytes();
     engine.failure().on_set([this] { break_waits(OMPX_ERR_PEER); });
     common_.timeout_ns = static_cast<std::uint64_t>(engine.options().timeout_s * ns_per_s);
+}
+
+void device_endpoints::set_groups(std::function<result<group_members>(ompx_group_t)> find) {
+    proxy_->set_groups(std::move(find));
 }
 
 device_endpoints::~device_endpoints() {
@@ -96,16 +97,15 @@ std::uint64_t device_endpoints::begin(const diomp_offload_request &of, requests 
     if (may_request) {
         diomp_endpoint const &values = record->values();
         warn_if_failed(of.device,
-                       proxy_->begin({of.device, values.base, values.segment_bytes},
+                       proxy_->begin({of.device, values.base, values.segment_bytes,
+                                      devices_[static_cast<std::size_t>(of.device)].numa_node},
                                      *record->rings(), [record] { return record->reset_rings(); }));
     }
     warn_if_failed(of.device, record->flush());
     return record->device_address();
 }
 
-status device_endpoints::end(int device) {
-    return proxy_ == nullptr ? status{} : proxy_->end(device);
-}
+status device_endpoints::end(int device) { return proxy_->end(device); }
 
 endpoint_record *device_endpoints::prepare(const diomp_offload_request &of) {
     int const device = of.device;
@@ -120,12 +120,15 @@ endpoint_record *device_endpoints::prepare(const diomp_offload_request &of) {
         return nullptr;
     }
     std::lock_guard const guard(mutex_);
-    auto &[record, was_refused] = devices_[static_cast<std::size_t>(device)];
+    auto &[record, was_refused, numa_node] = devices_[static_cast<std::size_t>(device)];
     if (record == nullptr && !was_refused) {
         find_node_peers();
         auto made = create(*segment);
         if (made) {
             record = made.take();
+            accelerator const &on = segment->memory()->on();
+            auto const described = on.backend->describe(on.id);
+            numa_node = described ? described.value().numa_node : -1;
             live_[static_cast<std::size_t>(device)].store(record.get(), std::memory_order_release);
         } else {
             was_refused = true;
@@ -148,10 +151,10 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
     initial.mapped_begin = segment.size_bytes();
     initial.barrier_words = reinterpret_cast<std::uint64_t *>(
         segment.barrier_words()); // NOLINT(performance-no-int-to-ptr)
-    auto made = endpoint_record::create(segment.memory()->on(), initial, proxy_ != nullptr);
+    auto made = endpoint_record::create(segment.memory()->on(), initial, proxy_->takes_requests());
     DIOMP_TRY(made);
     // The own segment: what set_common() allows is committed.
-    if (proxy_ != nullptr) {
+    if (proxy_->takes_requests()) {
         warn_if_failed(segment.device(), proxy_->prepare(segment.memory()->on()));
     }
     made.value()->set_peer(self(), {initial.base, std::numeric_limits<std::uint64_t>::max(), 0, 0});
@@ -160,7 +163,7 @@ result<std::unique_ptr<endpoint_record>> device_endpoints::create(device_segment
 
 void device_endpoints::find_node_peers() {
     node_peers_.clear();
-    if (proxy_ != nullptr && proxy_->replaces_mappings()) {
+    if (proxy_->replaces_mappings()) {
         return;
     }
     for (int number = 0; number < common_.num_ranks; ++number) {
@@ -213,7 +216,7 @@ std::optional<region_error> device_endpoints::take_error(int device) {
     std::lock_guard const guard(mutex_);
     auto const &record = devices_[static_cast<std::size_t>(device)].record;
     auto const found = record == nullptr ? std::nullopt : record->take_error();
-    auto by_proxy = proxy_ == nullptr ? std::nullopt : proxy_->take_error(device);
+    auto by_proxy = proxy_->take_error(device);
     return found ? std::optional(describe_region_error(*found, device, common_.num_ranks))
                  : std::move(by_proxy);
 }

@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "diomp/device_endpoint.h"
+#include "diomp/types.h"
 #include "offload/internal/region_error.h"
 #include "offload/internal/segment_table.h"
 #include "transport/types.h"
@@ -14,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +48,7 @@ class endpoint_record;
 class path_selector;
 class region_proxy;
 class request_executor;
+struct group_members;
 
 /// Thread-safe. Create before engine.start().
 class device_endpoints {
@@ -58,6 +61,8 @@ public:
     device_endpoints(const device_endpoints &) = delete;
     device_endpoints &operator=(const device_endpoints &) = delete;
 
+    /// See request_executor::set_groups.
+    void set_groups(std::function<result<group_members>(ompx_group_t)> find);
     /// Whether a region may make requests to the proxy thread: end() must follow then.
     enum class requests : bool { forbidden, allowed };
     /// Creates the record of a device, or updates it if ranks of the node have committed memory
@@ -78,6 +83,7 @@ private:
     struct known_device {
         std::unique_ptr<endpoint_record> record;
         bool was_refused = false; ///< the record could not be created
+        int numa_node = -1;       ///< nearest to the device; -1: unknown
     };
 
     void on_locate(const transport::message &incoming);
@@ -102,7 +108,7 @@ private:
     std::vector<world_rank> node_peers_; ///< other ranks of the node; found with the first record
     /// [device] Read without the mutex by break_waits, which must not block.
     std::array<std::atomic<endpoint_record *>, max_devices> live_{};
-    std::unique_ptr<region_proxy> proxy_; ///< null: DIOMP_DEVICE_CALLS=direct
+    std::unique_ptr<region_proxy> proxy_;
 };
 
 } // namespace diomp::offload

@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t stagger_bytes = 128;
 
 /// The runtime's own allocation at offset 0.
-constexpr std::size_t own_bytes = DIOMP_BARRIER_WORDS * sizeof(std::uint64_t);
+constexpr std::size_t own_bytes =
+    DIOMP_BARRIER_GROUPS * DIOMP_BARRIER_WORDS * sizeof(std::uint64_t);
 
 } // namespace
 
@@ -44,8 +45,8 @@ device_segment::device_segment(int device, std::unique_ptr<segment_memory> memor
 device_segment::~device_segment() = default;
 
 status device_segment::reserve_barrier_words() {
-    static constexpr std::array<std::byte, own_bytes> zeros{};
-    auto const offset = allocate({OMPX_MEM_SYMMETRIC, false, 0, sizeof(zeros), nullptr, 0},
+    std::vector<std::byte> const zeros(own_bytes);
+    auto const offset = allocate({OMPX_MEM_SYMMETRIC, false, 0, own_bytes, nullptr, 0},
                                  memory::heap::granule_bytes);
     if (!offset) {
         return error(OMPX_ERR_NOMEM, "no memory for the words of barriers in regions");
@@ -54,7 +55,7 @@ status device_segment::reserve_barrier_words() {
     accelerator const &on = memory_->on();
     auto queue = on.backend->make_queue(on.id);
     DIOMP_TRY(queue);
-    DIOMP_TRY(queue.value()->copy(base_ + *offset, zeros.data(), sizeof(zeros)));
+    DIOMP_TRY(queue.value()->copy(base_ + *offset, zeros.data(), zeros.size()));
     DIOMP_TRY(queue.value()->wait());
     barrier_words_ = reinterpret_cast<std::uintptr_t>(base_ + *offset);
     return {};

@@ -41,9 +41,9 @@ public:
     [[nodiscard]] std::optional<int> remote_index() const { return remote_index_; }
     /// Null: the processor loads and stores the segment, or the device is a remote one.
     [[nodiscard]] segment_memory *memory() const { return memory_.get(); }
-    /// Allocates symmetric memory for words of the runtime (DIOMP_BARRIER_WORDS) that calls in
-    /// regions use, and sets them to 0. Call before any other allocation, so that the offset is the
-    /// same on all ranks; blocks until the device has them. On memory() only.
+    /// Allocates symmetric memory for words of the runtime (diomp_endpoint::barrier_words) that
+    /// calls in regions use, and sets them to 0. Call before any other allocation, so that the
+    /// offset is the same on all ranks; blocks until the device has them. On memory() only.
     status reserve_barrier_words();
     /// Their address on the device; 0: there are none.
     [[nodiscard]] std::uint64_t barrier_words() const { return barrier_words_; }

@@ -32,7 +32,11 @@ endpoint_record::create(const accelerator &on, const diomp_endpoint &initial, bo
     std::size_t const rings_offset =
         (peers_offset + made->peers_.size() * sizeof(diomp_peer) + rings_alignment - 1) /
         rings_alignment * rings_alignment;
-    std::size_t const nbytes = rings_offset + (with_rings ? request_rings::device_bytes() : 0);
+    // After the rings, the table of groups; without requests they are not known.
+    std::size_t const groups_offset = rings_offset + request_rings::device_bytes();
+    std::vector<diomp_group> const groups(with_rings ? DIOMP_BARRIER_GROUPS : 0);
+    std::size_t const groups_bytes = groups.size() * sizeof(diomp_group);
+    std::size_t const nbytes = with_rings ? groups_offset + groups_bytes : rings_offset;
     auto memory = on.backend->reserve(on.id, nbytes);
     DIOMP_TRY(memory);
     DIOMP_TRY(memory.value()->commit(0, nbytes));
@@ -54,6 +58,9 @@ endpoint_record::create(const accelerator &on, const diomp_endpoint &initial, bo
         DIOMP_TRY(rings);
         made->rings_ = rings.take();
         values.rings = made->rings_->on_device();
+        std::byte *const table = made->memory_->base() + groups_offset;
+        values.groups = reinterpret_cast<diomp_group *>(table);
+        DIOMP_TRY(made->queue_->copy(table, groups.data(), groups_bytes));
         DIOMP_TRY(made->reset_rings());
     }
     DIOMP_TRY(made->queue_->copy(made->memory_->base(), &values, sizeof(values)));

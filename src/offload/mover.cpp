@@ -81,6 +81,13 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     return path.path;
 }
 
+result<remote_side> mover::locate(world_rank rank, const transfer_side &remote,
+                                  std::size_t nbytes) {
+    int const num = openmp_.count();
+    DIOMP_TRY(openmp_devices::check(remote.device, num, remote.argument));
+    return translator_.locate_remote(rank, remote.pointer, remote.device, num, nbytes);
+}
+
 status mover::prepare_for_regions(const accelerator &on) {
     // The proxy's, the bounce thread's (two chunks overlap), and one for the program's own calls.
     constexpr std::size_t num_buffers = 4;

@@ -54,6 +54,9 @@ public:
         return move_walk(dir, rank, remote, local, rma::box_walk::make(shape));
     }
 
+    /// Locates the remote side of a transfer as move() does.
+    result<remote_side> locate(world_rank rank, const transfer_side &remote, std::size_t nbytes);
+
     /// Allocates and pins now what transfers of a device through host memory need: a driver may
     /// wait for running kernels before it does so.
     status prepare_for_regions(const accelerator &on);

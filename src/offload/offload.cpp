@@ -45,7 +45,9 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                               *copies_, *bounce_, allocator_->inflight())),
       endpoints_(std::make_unique<device_endpoints>(
           *segments_, *directory_, *paths_, engine, calls, arena, job,
-          request_executor(*mover_, transfers, job.size, chosen.on_request), chosen.calls)) {
+          request_executor(*mover_, transfers, segments_->table(), *directory_, engine, calls,
+                           job.size, chosen.on_request),
+          chosen.calls)) {
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);
     });
@@ -56,6 +58,10 @@ void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch)
     segments_->table().attach(epoch);
     directory_->set_own_devices(functions.driven_devices);
     directory_->set_remote_memory(functions.remote);
+}
+
+void devices::set_groups(std::function<result<group_members>(ompx_group_t)> find) {
+    endpoints_->set_groups(std::move(find));
 }
 
 devices::~devices() {

@@ -3,6 +3,8 @@
 // device or host memory of any two ranks. For the glossary see sides.h.
 #pragma once
 
+#include "base/result.h"
+#include "diomp/types.h"
 #include "offload/openmp.h"
 
 #include <atomic>
@@ -49,6 +51,7 @@ class stream_copies;
 class translator;
 class variables;
 struct executed_request;
+struct group_members;
 
 struct options {
     device_path_set paths{};       ///< allowed paths
@@ -72,6 +75,9 @@ public:
     /// Call before the first transfer; without it there are no devices. `epoch` is incremented
     /// before device memory of this rank is freed.
     void attach(const openmp &functions, std::atomic<std::uint64_t> &epoch);
+
+    /// The groups whose barriers regions may call. Call before the first region.
+    void set_groups(std::function<result<group_members>(ompx_group_t)> find);
 
     [[nodiscard]] device_segments &segments() { return *segments_; }
     [[nodiscard]] device_allocator &allocator() { return *allocator_; }

@@ -81,8 +81,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
     {DIOMP_DEVICE_RING_BROKEN,
      "an earlier request of this region to the proxy thread has timed out, so no more are made",
      "see the earlier message; the next region that starts when none runs can make calls again"},
-    {DIOMP_DEVICE_GROUP, "in regions on GPUs there are no barriers of other groups than the world",
-     "call ompx_barrier() there, or the group's barrier on the host"},
+    {DIOMP_DEVICE_GROUP, "regions on this GPU have called the barriers of too many groups",
+     "keep groups instead of creating them anew, or call the group's barrier on the host"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 

@@ -3,10 +3,13 @@
 
 #include "base/cpu.h"
 #include "base/service_thread.h"
+#include "config/settings.h"
+#include "device/numa.h"
 #include "offload/internal/request_rings.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <sched.h>
 #include <utility>
@@ -61,6 +64,14 @@ bool are_executed(request_rings &rings, const ring_ends &ends) {
 
 } // namespace
 
+region_proxy::region_proxy(const request_executor &executor, messaging::engine &engine,
+                           device_call_paths calls_by)
+    : executor_(executor), engine_(engine), calls_by_(calls_by),
+      allowed_(device::processors_of_thread()) {}
+
+bool region_proxy::takes_requests() const { return calls_by_ != device_call_paths::direct; }
+bool region_proxy::replaces_mappings() const { return calls_by_ == device_call_paths::ring; }
+
 region_proxy::~region_proxy() {
     {
         std::lock_guard const guard(mutex_);
@@ -86,7 +97,8 @@ status region_proxy::begin(const requesting_device &on, request_rings &rings,
     if (++device.num_regions > 1) {
         return {};
     }
-    if (device.rings == nullptr) { // later the thread reads both
+    bool const is_new = device.rings == nullptr;
+    if (is_new) { // later the thread reads both
         device.on = on;
         device.rings = &rings;
     }
@@ -94,8 +106,30 @@ status region_proxy::begin(const requesting_device &on, request_rings &rings,
     if (!thread_.joinable()) {
         thread_ = start_service_thread("diomp-proxy", [this] { serve(); });
     }
+    if (is_new) {
+        bind();
+    }
     changed_.notify_one();
     return {};
+}
+
+// The thread that starts it may be one that OpenMP has bound to a single core, where it computes.
+void region_proxy::bind() {
+    device::processor_set near(allowed_.size());
+    for (served const &each : devices_) {
+        if (each.rings == nullptr) {
+            continue;
+        }
+        auto const there = device::processors_of_node(each.on.numa_node, allowed_);
+        if (std::find(there.begin(), there.end(), true) == there.end()) {
+            near = allowed_; // unknown, or the rank may not run there
+            break;
+        }
+        for (std::size_t cpu = 0; cpu < near.size(); ++cpu) {
+            near[cpu] = near[cpu] || there[cpu];
+        }
+    }
+    device::bind_thread(thread_.native_handle(), near);
 }
 
 status region_proxy::end(int number) {
@@ -115,6 +149,9 @@ status region_proxy::end(int number) {
             return fmt::format("waiting for requests of a target region on device {}", number);
         });
     num_ending_.fetch_sub(1);
+    if (ended) {
+        ended = executor_.finish();
+    }
     std::lock_guard const guard(mutex_);
     if (--device.num_regions == 0) {
         active_.fetch_and(~(std::uint64_t{1} << number), std::memory_order_release);
@@ -123,8 +160,14 @@ status region_proxy::end(int number) {
 }
 
 std::optional<region_error> region_proxy::take_error(int device) {
-    std::lock_guard const guard(mutex_);
-    return std::exchange(devices_[static_cast<std::size_t>(device)].failed, std::nullopt);
+    {
+        std::lock_guard const guard(mutex_);
+        if (auto failed =
+                std::exchange(devices_[static_cast<std::size_t>(device)].failed, std::nullopt)) {
+            return failed;
+        }
+    }
+    return executor_.take_error(device);
 }
 
 void region_proxy::serve() {

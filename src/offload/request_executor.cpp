@@ -2,6 +2,10 @@
 #include "offload/internal/request_executor.h"
 
 #include "diomp/types.h"
+#include "offload/internal/barrier_groups.h"
+#include "offload/internal/region_error.h"
+#include "offload/internal/segment_table.h"
+#include "offload/internal/word_updates.h"
 #include "offload/mover.h"
 #include "rma/atomics.h"
 #include "rma/rma.h"
@@ -11,24 +15,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 namespace diomp::offload {
 namespace {
 
 void *pointer(std::uint64_t address) {
     return reinterpret_cast<void *>(address); // NOLINT(performance-no-int-to-ptr)
-}
-
-/// A processor cannot update a word of a GPU so that it is atomic for that GPU.
-status check_updatable(int device, const char *what) {
-    if (device == -1) {
-        return {};
-    }
-    return error(
-        OMPX_ERR_UNSUPPORTED,
-        fmt::format("{} in the memory of a GPU that the calling one cannot store", what),
-        "place the word in global host memory, or give each sender a signal of its own and "
-        "use OMPX_SIGNAL_SET");
 }
 
 status check_size(std::uint64_t nbytes, std::uint64_t max) {
@@ -51,6 +45,8 @@ const char *function_of(std::uint32_t operation) {
         return "ompx_atomic_fetch";
     case DIOMP_REQUEST_COMPARE_SWAP:
         return "ompx_atomic_compare_swap";
+    case DIOMP_REQUEST_GROUP:
+        return "ompx_barrier";
     default:
         return "ompx_fence";
     }
@@ -81,7 +77,35 @@ std::size_t num_bytes(const diomp_request &what, std::uint32_t operation) {
 
 } // namespace
 
-status request_executor::prepare(const accelerator &on) { return mover_.prepare_for_regions(on); }
+/// Failures of updates whose requests had no reply.
+struct request_executor::late_failures {
+    std::mutex mutex;                                           ///< leaf lock
+    std::array<std::optional<region_error>, max_devices> first; ///< [device]
+};
+
+request_executor::request_executor(offload::mover &mover, rma::transfers &transfers,
+                                   const segment_table &own, const alloc_directory &directory,
+                                   messaging::engine &engine, messaging::call_service &calls,
+                                   int num_ranks, request_observer on_request)
+    : mover_(mover), transfers_(transfers),
+      updates_(std::make_shared<word_updates>(own, engine, calls)),
+      groups_(std::make_shared<barrier_groups>(directory, engine, calls)), num_ranks_(num_ranks),
+      on_request_(std::move(on_request)), late_(std::make_shared<late_failures>()) {}
+
+void request_executor::set_groups(group_finder find) { groups_->set_finder(std::move(find)); }
+
+status request_executor::prepare(const accelerator &on) {
+    DIOMP_TRY(mover_.prepare_for_regions(on));
+    updates_->prepare(on);
+    return {};
+}
+
+status request_executor::finish() { return updates_->wait(); }
+
+std::optional<region_error> request_executor::take_error(int device) {
+    std::lock_guard const guard(late_->mutex);
+    return std::exchange(late_->first[static_cast<std::size_t>(device)], std::nullopt);
+}
 
 status request_executor::execute(const diomp_request &what, const requesting_device &by,
                                  reply_values &reply) {
@@ -93,7 +117,9 @@ status request_executor::execute(const diomp_request &what, const requesting_dev
     auto const operation = static_cast<std::uint32_t>(what.operation % DIOMP_REQUEST_REPLY);
     on_request_({.function = function_of(operation),
                  .nbytes = num_bytes(what, operation),
-                 .rank = operation == DIOMP_REQUEST_FENCE ? -1 : what.rank,
+                 .rank = operation == DIOMP_REQUEST_FENCE || operation == DIOMP_REQUEST_GROUP
+                             ? -1
+                             : what.rank,
                  .begin = begin,
                  .end = std::chrono::steady_clock::now()});
     return done;
@@ -102,7 +128,12 @@ status request_executor::execute(const diomp_request &what, const requesting_dev
 status request_executor::run(const diomp_request &what, const requesting_device &by,
                              reply_values &reply) {
     if (what.operation % DIOMP_REQUEST_REPLY == DIOMP_REQUEST_FENCE) {
+        DIOMP_TRY(updates_->wait());
         return transfers_.fence();
+    }
+    if (what.operation % DIOMP_REQUEST_REPLY == DIOMP_REQUEST_GROUP) {
+        return groups_->describe_round(static_cast<ompx_group_t>(pointer(what.field[0])), by.device,
+                                       what.field[1], reply.words);
     }
     if (what.rank < 0 || what.rank >= num_ranks_) {
         return error(OMPX_ERR_RANK, fmt::format("there is no rank {}", what.rank));
@@ -159,9 +190,8 @@ status request_executor::put_signal(const diomp_request &what, const device &by)
     const void *const local = is_inline ? &what.field[3] : pointer(what.field[3]);
     int const signal_device = memory_of(what.field[1], by);
     DIOMP_TRY(check_size(is_inline ? nbytes : 0, DIOMP_INLINE_SIGNAL_BYTES));
-    if ((what.detail & DIOMP_SIGNAL_ADDS_) != 0) {
-        DIOMP_TRY(check_updatable(signal_device, "OMPX_SIGNAL_ADD to a signal"));
-    }
+    // A put and an update take different ways: those of one thread to a signal keep their order.
+    bool const adds_to_gpu = signal_device != -1 && (what.detail & DIOMP_SIGNAL_ADDS_) != 0;
     bool const after_puts = (what.detail & DIOMP_SIGNAL_LATER_) != 0;
     if (signal_device == -1 && is_inline && !after_puts && memory_of(what.field[0], by) == -1) {
         auto sent = transfers_.signals().put(
@@ -174,38 +204,117 @@ status request_executor::put_signal(const diomp_request &what, const device &by)
     if (nbytes > 0) {
         DIOMP_TRY(put(to, what.field[0], local, is_inline ? -1 : by.device, nbytes, by));
     }
-    if (nbytes > 0 || after_puts) {
+    if (nbytes > 0 || after_puts || adds_to_gpu) {
         DIOMP_TRY(transfers_.flush(to));
     }
     return signal(to, what, by);
 }
 
 status request_executor::signal(world_rank to, const diomp_request &what, const device &by) {
-    if (memory_of(what.field[1], by) != -1) {
-        return put(to, what.field[1], &what.field[2], -1, sizeof(what.field[2]), by);
+    bool const adds = (what.detail & DIOMP_SIGNAL_ADDS_) != 0;
+    if (memory_of(what.field[1], by) == -1) {
+        auto sent = transfers_.signals().put(
+            to, nullptr, nullptr, 0, static_cast<std::uint64_t *>(pointer(what.field[1])),
+            what.field[2], adds ? OMPX_SIGNAL_ADD : OMPX_SIGNAL_SET);
+        DIOMP_TRY(sent);
+        return {};
     }
-    auto sent = transfers_.signals().put(
-        to, nullptr, nullptr, 0, static_cast<std::uint64_t *>(pointer(what.field[1])),
-        what.field[2], (what.detail & DIOMP_SIGNAL_ADDS_) != 0 ? OMPX_SIGNAL_ADD : OMPX_SIGNAL_SET);
-    DIOMP_TRY(sent);
-    return {};
+    if (adds) {
+        reply_values unused;
+        diomp_request without_reply = what;
+        without_reply.operation &= ~static_cast<std::uint32_t>(DIOMP_REQUEST_REPLY);
+        return update(to, without_reply, by,
+                      {.address = what.field[1],
+                       .operand = what.field[2],
+                       .type = OMPX_UINT64,
+                       .op = OMPX_SUM},
+                      unused);
+    }
+    DIOMP_TRY(updates_->wait());
+    return put(to, what.field[1], &what.field[2], -1, sizeof(what.field[2]), by);
 }
 
 status request_executor::fetch(world_rank at, const diomp_request &what, const device &by,
                                reply_values &reply) {
-    DIOMP_TRY(check_updatable(memory_of(what.field[0], by), "an atomic operation"));
+    auto const type = static_cast<ompx_type_t>(what.detail & 0xff);
+    auto const op = static_cast<ompx_op_t>(what.detail >> 8);
+    if (memory_of(what.field[0], by) != -1) {
+        return update(at, what, by,
+                      {.address = what.field[0], .operand = what.field[1], .type = type, .op = op},
+                      reply);
+    }
     bool const has_result = (what.operation & DIOMP_REQUEST_REPLY) != 0;
-    return transfers_.atomics().fetch(
-        at, pointer(what.field[0]), &what.field[1], has_result ? reply.words.data() : nullptr,
-        static_cast<ompx_type_t>(what.detail & 0xff), static_cast<ompx_op_t>(what.detail >> 8));
+    return transfers_.atomics().fetch(at, pointer(what.field[0]), &what.field[1],
+                                      has_result ? reply.words.data() : nullptr, type, op);
 }
 
 status request_executor::compare_swap(world_rank at, const diomp_request &what, const device &by,
                                       reply_values &reply) {
-    DIOMP_TRY(check_updatable(memory_of(what.field[0], by), "an atomic operation"));
+    auto const type = static_cast<ompx_type_t>(what.detail & 0xff);
+    if (memory_of(what.field[0], by) != -1) {
+        return update(at, what, by,
+                      {.address = what.field[0],
+                       .operand = what.field[1],
+                       .desired = what.field[2],
+                       .type = type,
+                       .op = OMPX_REPLACE,
+                       .what = diomp::device::word_update::kind::compare_swap},
+                      reply);
+    }
     return transfers_.atomics().compare_swap(at, pointer(what.field[0]), &what.field[1],
-                                             &what.field[2], reply.words.data(),
-                                             static_cast<ompx_type_t>(what.detail & 0xff));
+                                             &what.field[2], reply.words.data(), type);
+}
+
+status request_executor::update(world_rank at, const diomp_request &what, const device &by,
+                                const diomp::device::word_update &how, reply_values &reply) {
+    using diomp::device::word_update;
+    auto size = rma::atomics::check(how.type, how.op);
+    DIOMP_TRY(size);
+    void *const address = pointer(how.address);
+    auto located = mover_.locate(at, {address, by.device, "target"}, size.value());
+    DIOMP_TRY(located);
+    remote_side const &there = located.value();
+    bool const has_result = (what.operation & DIOMP_REQUEST_REPLY) != 0;
+    if (there.is_on_service()) {
+        return error(OMPX_ERR_UNSUPPORTED, "an atomic operation on a remote device by a GPU",
+                     "place the word in global host memory");
+    }
+    if (there.is_host()) { // a host device: the atomics of processors find it
+        void *const result = has_result ? reply.words.data() : nullptr;
+        return how.what == word_update::kind::compare_swap
+                   ? transfers_.atomics().compare_swap(at, address, &how.operand, &how.desired,
+                                                       result, how.type)
+                   : transfers_.atomics().fetch(at, address, &how.operand, result, how.type,
+                                                how.op);
+    }
+    remote_word word{at, 0, how};
+    if (!there.device_memory) {
+        word.update.address = reinterpret_cast<std::uintptr_t>(there.location.direct);
+        auto old = updates_->apply(*there.on, word.update);
+        DIOMP_TRY(old);
+        reply.words[0] = old.value();
+        return {};
+    }
+    word.device = there.device_memory->device;
+    word.update.address = there.device_memory->address;
+    if (!has_result) {
+        return start(what, by, word);
+    }
+    auto old = updates_->fetch(word);
+    DIOMP_TRY(old);
+    reply.words[0] = old.value();
+    return {};
+}
+
+status request_executor::start(const diomp_request &what, const device &by,
+                               const remote_word &word) {
+    return updates_->start(word, [late = late_, what, number = by.device](const error &why) {
+        std::lock_guard const guard(late->mutex);
+        auto &first = late->first[static_cast<std::size_t>(number)];
+        if (!first) {
+            first = describe_request_error(what, number, why);
+        }
+    });
 }
 
 } // namespace diomp::offload

@@ -44,6 +44,10 @@ bool atomics::completes_here(const memory::location &target) const {
     return target.direct != nullptr || native_->apply_to(target);
 }
 
+result<std::size_t> atomics::check(ompx_type_t type, ompx_op_t op) {
+    return check_atomic(type, op);
+}
+
 result<memory::location> atomics::locate(world_rank peer, void *target, std::size_t size) {
     if (reinterpret_cast<std::uintptr_t>(target) % size != 0) {
         return error(

@@ -46,6 +46,8 @@ public:
                               const void *desired, void *result, ompx_type_t type,
                               ompx_event_t *event);
 
+    /// The size of a type. OMPX_ERR_ARG: atomics do not accept it, or not with this operator.
+    static result<std::size_t> check(ompx_type_t type, ompx_op_t op);
     /// Also checks the alignment.
     result<memory::location> locate(world_rank peer, void *target, std::size_t size);
     [[nodiscard]] native_atomics &native() { return *native_; }

@@ -14,6 +14,7 @@
 #include "rma/options.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
+#include "runtime/internal/region_groups.h"
 #include "transport/arena.h"
 
 #include <fmt/format.h>
@@ -88,6 +89,7 @@ status runtime::build() {
                          observer_for(statistics_, trace_)});
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
+    devices_->set_groups(region_groups(collectives_.groups()));
     allocator_ = std::make_unique<collective_allocator>(
         *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups(),
         collectives_.on_host(), arena, info.local);

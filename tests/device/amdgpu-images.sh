@@ -17,7 +17,7 @@ for arch in "$@"; do
         --targets="hipv4-amdgcn-amd-amdhsa--$arch"
     "$readelf" --notes --file-header "$work/image" >"$work/notes"
     grep -Eq "Flags:.*$arch(,|\$)" "$work/notes" || { grep Flags: "$work/notes" && echo "not for $arch" && exit 1; }
-    kernels=$(grep -c '\.symbol: *diomp_reduce_.*\.kd' "$work/notes")
+    kernels=$(grep -c '\.symbol: *diomp_.*\.kd' "$work/notes")
     clean=$(grep -c '\.private_segment_fixed_size: 0$' "$work/notes")
     spills=$(grep -c 'spill_count: *[1-9]' "$work/notes" || true)
     echo "$arch: $kernels kernels, $clean without a stack, $spills with spilled registers"

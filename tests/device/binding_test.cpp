@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <pthread.h>
 #include <sched.h>
 #include <string>
+#include <thread>
 
 namespace diomp::device {
 namespace {
@@ -146,6 +148,29 @@ TEST_F(numa, a_thread_belongs_to_the_node_of_all_its_processors) {
     add(2, "7000", "20 10");
     add(0, "0-1023", "10 20");
     EXPECT_EQ(numa_node_of_thread(nodes_), 0);
+}
+
+TEST_F(numa, a_thread_is_bound_to_the_allowed_processors_of_a_node) {
+    processor_set const allowed = processors_of_thread();
+    int const here = ::sched_getcpu();
+    add(0, std::to_string(here) + ",5000-5003", "10 20");
+    add(1, "5000", "20 10");
+    processor_set const near = processors_of_node(0, allowed, nodes_);
+    EXPECT_EQ(std::count(near.begin(), near.end(), true), 1);
+    EXPECT_TRUE(near.at(static_cast<std::size_t>(here)));
+    processor_set on_thread;
+    std::thread bound([&] {
+        EXPECT_TRUE(bind_thread(::pthread_self(), near));
+        on_thread = processors_of_thread();
+    });
+    bound.join();
+    EXPECT_EQ(on_thread, near);
+    EXPECT_EQ(processors_of_thread(), allowed);
+    // The rank may not run there, or the node is unknown: nothing changes.
+    EXPECT_FALSE(bind_thread(::pthread_self(), processors_of_node(1, allowed, nodes_)));
+    EXPECT_FALSE(bind_thread(::pthread_self(), processors_of_node(7, allowed, nodes_)));
+    EXPECT_FALSE(bind_thread(::pthread_self(), processors_of_node(-1, allowed, nodes_)));
+    EXPECT_EQ(processors_of_thread(), allowed);
 }
 
 TEST_F(numa, one_node_is_told_from_several) {

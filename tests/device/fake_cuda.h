@@ -138,6 +138,7 @@ struct launch {
     unsigned num_blocks = 0;
     unsigned block_threads = 0;
     stand_in::reduction_arguments with;
+    stand_in::update_arguments updates{}; ///< of the kernel of update.h
 };
 
 /// A copy, work, or a kernel.
@@ -192,6 +193,8 @@ int owner_of(device_address where);
 /// Reads or writes memory of any sort.
 void transfer(bool reading, device_address where, char *buffer, std::size_t size);
 void carry_out(const launch &what);
+/// Lets the processor load and store the page of an address of a device, or forbids it again.
+void expose(device_address where, bool allow);
 /// Carries out a copy between device memory and host memory of any sort.
 void move_bytes(device_address dst, device_address src, std::size_t size);
 

@@ -14,6 +14,15 @@ namespace {
 
 /// Whether the launch's device may touch all that the kernel will.
 bool may_run(int device, const launch &what) {
+    if (what.runs->run == nullptr) {
+        bool may = what.updates.count <= stand_in::update_arguments::max_updates &&
+                   owner_of(what.updates.old_values) < 0;
+        for (std::size_t i = 0; may && i < what.updates.count; ++i) {
+            device_address const at = what.updates.items[i].address;
+            may = at % 4 == 0 && owner_of(at) >= 0 && may_touch(device, at, 4);
+        }
+        return may;
+    }
     std::size_t const nbytes = what.with.count * what.runs->element_bytes;
     bool may = owner_of(what.with.dst) >= 0 && may_touch(device, what.with.dst, nbytes);
     for (std::size_t i = 0; i < what.with.num_sources; ++i) {
@@ -28,6 +37,17 @@ bool may_run(int device, const launch &what) {
 // The addresses are no host's: the kernel gets copies of the arrays, as well aligned as they are.
 // Where the destination is a source it is one copy too.
 void carry_out(const launch &what) {
+    if (what.runs->run == nullptr) { // in the memory itself: the test's threads may update it, too
+        for (bool const allow : {true, false}) {
+            if (!allow) {
+                stand_in::run_updates(what.updates);
+            }
+            for (std::size_t i = 0; i < what.updates.count; ++i) {
+                expose(what.updates.items[i].address, allow);
+            }
+        }
+        return;
+    }
     std::size_t const nbytes = what.with.count * what.runs->element_bytes;
     std::vector<std::vector<char>> copies;
     std::map<device_address, char *> here;
@@ -118,7 +138,11 @@ EXPORTED int cuLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, unsigned
         return complain(__func__, "grid, block or memory", invalid_value);
     }
     launch made{what->runs, grid_x, block_x, {}};
-    std::memcpy(&made.with, parameters[0], sizeof(made.with));
+    if (what->runs->run == nullptr) {
+        std::memcpy(&made.updates, parameters[0], sizeof(made.updates));
+    } else {
+        std::memcpy(&made.with, parameters[0], sizeof(made.with));
+    }
     if (!may_run(current, made)) {
         return complain(__func__, "it would touch what its device may not", invalid_value);
     }

@@ -118,6 +118,16 @@ void transfer(bool reading, device_address where, char *buffer, std::size_t size
     }
 }
 
+void expose(device_address where, bool allow) {
+    if (protection() != PROT_NONE) {
+        return;
+    }
+    constexpr std::size_t page = 4096;
+    spot const at = find_spot(where);
+    ::mmap(pointer(where / page * page), page, allow ? PROT_READ | PROT_WRITE : PROT_NONE,
+           MAP_SHARED | MAP_FIXED, at.fd, static_cast<off_t>(at.offset / page * page));
+}
+
 void move_bytes(device_address dst, device_address src, std::size_t size) {
     std::vector<char> between(size);
     transfer(true, src, between.data(), size);

@@ -58,7 +58,12 @@ bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
     while (!of.pending.empty()) {
         work const next = of.pending.front();
         if (next.kernel) {
-            stand_in::run_threads(*next.kernel->runs, next.kernel->with, next.kernel->num_threads);
+            if (next.kernel->runs->run == nullptr) {
+                stand_in::run_updates(next.kernel->updates);
+            } else {
+                stand_in::run_threads(*next.kernel->runs, next.kernel->with,
+                                      next.kernel->num_threads);
+            }
         } else if (next.foreign != nullptr) {
             guard.unlock();
             int const complete = next.foreign(next.argument);

@@ -47,6 +47,7 @@ struct launch {
     const stand_in::kernel *runs;
     unsigned long long num_threads;
     stand_in::reduction_arguments with;
+    stand_in::update_arguments updates{}; ///< of the kernel of update.h
 };
 using work_function = int (*)(void *argument); ///< 1: complete, 0: ask again
 /// A copy, a kernel, or work of another stand-in.

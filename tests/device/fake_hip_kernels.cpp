@@ -91,19 +91,27 @@ EXPORTED int hipModuleLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, u
     if (!all().streams.contains(with) || with->device != current || what->in->device != current) {
         return complain(__func__, "stream or function of another device", invalid_value);
     }
+    bool const updates = what->runs->run == nullptr;
     // The kernels are compiled for blocks of this size only.
     if (grid_x == 0 || grid_y != 1 || grid_z != 1 ||
-        block_x != stand_in::reduction_arguments::block_threads || block_y != 1 || block_z != 1 ||
-        shared_bytes != 0 || extra != nullptr) {
+        block_x != (updates ? 1 : stand_in::reduction_arguments::block_threads) || block_y != 1 ||
+        block_z != 1 || shared_bytes != 0 || extra != nullptr) {
         return complain(__func__, "grid, block or memory", invalid_value);
     }
     launch made{what->runs, std::uint64_t{grid_x} * block_x, {}};
-    std::memcpy(&made.with, parameters[0], sizeof(made.with));
+    if (updates) {
+        std::memcpy(&made.updates, parameters[0], sizeof(made.updates));
+    } else {
+        std::memcpy(&made.with, parameters[0], sizeof(made.with));
+    }
     auto const is_foreign = [&](unsigned long long where) {
         auto const *const at = reinterpret_cast<const void *>(where);
         return holding(at) == nullptr || !may_touch(current, at);
     };
-    bool may = !is_foreign(made.with.dst);
+    bool may = updates || !is_foreign(made.with.dst);
+    for (std::size_t i = 0; i < made.updates.count; ++i) {
+        may = may && !is_foreign(made.updates.items[i].address);
+    }
     for (std::size_t i = 0; i < made.with.num_sources; ++i) {
         may = may && !is_foreign(made.with.sources[i]);
     }

@@ -6,6 +6,7 @@
 #include "coll/special_values.h"
 #include "device/device.h"
 #include "device/kernels/embedded.h"
+#include "rma/internal/apply_atomic.h"
 
 #include <gmock/gmock.h>
 
@@ -371,6 +372,95 @@ TEST_P(device_reduce_test, launch_that_fails_names_the_call) {
     status const failed = queue_->reduce({OMPX_FLOAT, OMPX_SUM}, memory_->base(), {&source, 1}, 1);
     ASSERT_FALSE(failed.ok());
     EXPECT_EQ(failed.failure().code(), OMPX_ERR_SYSTEM);
+    EXPECT_THAT(failed.failure().message(), HasSubstr(GetParam().launch));
+}
+
+std::uint64_t word_of(const bytes &of) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, of.data(), of.size());
+    return word;
+}
+
+TEST_P(device_reduce_test, updates_of_words_equal_those_of_the_processor) {
+    constexpr std::size_t num = queue::max_updates;
+    auto const pinned = backend_->allocate_pinned(num * sizeof(std::uint64_t)).take();
+    auto *const old_values = reinterpret_cast<std::uint64_t *>(pinned.base());
+    int num_operations = 0;
+    ASSERT_TRUE(queue_->update({}, nullptr).ok()); // loads the kernel
+    for (ompx_type_t const type :
+         {OMPX_INT32, OMPX_UINT32, OMPX_INT64, OMPX_UINT64, OMPX_FLOAT, OMPX_DOUBLE}) {
+        for (ompx_op_t op = 0; op <= OMPX_NO_OP; ++op) {
+            if (!rma::check_atomic(type, op)) {
+                continue;
+            }
+            ++num_operations;
+            std::size_t const size = ompx_type_size(type);
+            // Each word twice, so that the order matters.
+            bytes wanted = any_values(type, num / 2);
+            write(64, wanted);
+            std::vector<word_update> updates;
+            std::vector<std::uint64_t> wanted_old;
+            for (std::size_t i = 0; i < num; ++i) {
+                std::size_t const at = i % (num / 2) * size;
+                std::uint64_t const operand = word_of(any_values(type, 1));
+                std::uint64_t old = 0;
+                rma::apply_atomic(&wanted[at], &operand, &old, type, op);
+                wanted_old.push_back(old);
+                updates.push_back(
+                    {.address = reinterpret_cast<std::uintptr_t>(memory_->base()) + 64 + at,
+                     .operand = operand,
+                     .type = type,
+                     .op = op});
+            }
+            ASSERT_TRUE(queue_->update(updates, old_values).ok());
+            ASSERT_TRUE(queue_->wait().ok());
+            EXPECT_EQ(std::vector<std::uint64_t>(old_values, old_values + num), wanted_old)
+                << "type " << type << ", operator " << op;
+            EXPECT_EQ(read(64, wanted.size()), wanted) << "type " << type << ", operator " << op;
+        }
+    }
+    EXPECT_EQ(num_operations, 4 * 8 + 2 * 5);
+}
+
+TEST_P(device_reduce_test, words_are_compared_and_swapped) {
+    auto const pinned = backend_->allocate_pinned(64).take();
+    auto *const old_values = reinterpret_cast<std::uint64_t *>(pinned.base());
+    auto const base = reinterpret_cast<std::uintptr_t>(memory_->base());
+    auto const swap = [](std::uintptr_t at, std::uint64_t expected, std::uint64_t desired,
+                         ompx_type_t type) {
+        return word_update{at,   expected,     desired,
+                           type, OMPX_REPLACE, word_update::kind::compare_swap};
+    };
+    std::vector<std::uint64_t> const before = {7, 0x1122334455667788};
+    std::vector<std::uint64_t> after(2);
+    ASSERT_TRUE(queue_->copy(memory_->base(), before.data(), 16).ok());
+    word_update const updates[] = {swap(base, 8, 1, OMPX_INT64), swap(base, 7, 9, OMPX_UINT64),
+                                   swap(base + 8, 0x55667788, 5, OMPX_INT32),
+                                   swap(base + 12, 0, 6, OMPX_FLOAT)};
+    ASSERT_TRUE(queue_->update(updates, old_values).ok());
+    ASSERT_TRUE(queue_->copy(after.data(), memory_->base(), 16).ok());
+    ASSERT_TRUE(queue_->wait().ok());
+    EXPECT_EQ(std::vector<std::uint64_t>(old_values, old_values + 4),
+              (std::vector<std::uint64_t>{7, 7, 0x55667788, 0x11223344}));
+    EXPECT_EQ(after, (std::vector<std::uint64_t>{9, 0x1122334400000005}));
+}
+
+TEST_P(device_reduce_test, updates_that_cannot_be_executed_are_errors) {
+    std::vector<word_update> const many(queue::max_updates + 1);
+    EXPECT_EQ(queue_->update(many, nullptr).failure().code(), OMPX_ERR_ARG);
+    if (!is_stand_in()) {
+        return;
+    }
+    fail(GetParam().load, "222");
+    status const refused = queue_->update({}, nullptr);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.failure().message(), HasSubstr(GetParam().load));
+    ::unsetenv(GetParam().failing);
+    EXPECT_TRUE(backend_->can_reduce(zero, {OMPX_FLOAT, OMPX_SUM})); // a module of its own
+    fail(GetParam().launch, "700");
+    auto const other = backend_->make_queue(next).take();
+    status const failed = other->update({}, nullptr);
+    ASSERT_FALSE(failed.ok());
     EXPECT_THAT(failed.failure().message(), HasSubstr(GetParam().launch));
 }
 

@@ -20,7 +20,7 @@ namespace kernels = diomp::device::kernels;
 #define STAND_IN_KERNEL(op, element)                                                               \
     {"diomp_reduce_" #op "_" #element, sizeof(kernels::element),                                   \
      kernels::reduce<threads, kernels::op, kernels::element>},
-constexpr kernel all_kernels[] = {DIOMP_REDUCTIONS(STAND_IN_KERNEL)};
+constexpr kernel all_kernels[] = {DIOMP_REDUCTIONS(STAND_IN_KERNEL){"diomp_update", 8, nullptr}};
 
 } // namespace
 
@@ -40,5 +40,7 @@ void run_threads(const kernel &which, const reduction_arguments &all,
         which.run(all);
     }
 }
+
+void run_updates(const update_arguments &all) { kernels::update(all); }
 
 } // namespace stand_in

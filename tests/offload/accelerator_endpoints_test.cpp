@@ -124,16 +124,38 @@ TEST(endpoints, barriers_of_regions_order_puts) {
     meet();
 }
 
-TEST(endpoints, barriers_of_groups_are_refused) {
-    on_device<std::int64_t> const cells(1);
+TEST(endpoints, barriers_of_groups_order_puts) {
+    constexpr int rounds = 50;
+    on_device<std::int64_t> const cells(static_cast<std::size_t>(ranks()));
+    ompx_group_t reversed = nullptr;
+    ASSERT_EQ(ompx_group_split(ompx_group_world, 0, -me(), &reversed), 0);
+    meet();
+    {
+        region const inside;
+        for (std::int64_t round = 1; round <= rounds; ++round) {
+            for (int rank = 0; rank < ranks(); ++rank) {
+                EXPECT_EQ(inside.put(rank, cells.at() + me(), round * 10 + me()), 0);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), reversed), 0);
+            for (int rank = 0; rank < ranks(); ++rank) {
+                EXPECT_EQ(cells.at()[rank], round * 10 + rank);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), reversed), 0);
+        }
+    }
+    meet();
+    EXPECT_EQ(ompx_group_free(&reversed), 0);
+}
+
+TEST(endpoints, barriers_of_what_is_no_group_are_errors) {
     int group = 0;
     meet();
     {
         region const inside;
-        EXPECT_EQ(diomp_device_barrier(inside.own(), &group), OMPX_ERR_UNSUPPORTED);
+        EXPECT_EQ(diomp_device_barrier(inside.own(), &group), OMPX_ERR_ARG);
     }
     EXPECT_THAT(ompx_last_error(), testing::HasSubstr("ompx_barrier(group="));
-    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("no barriers of other groups"));
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("is not a group"));
     meet();
 }
 

@@ -248,6 +248,193 @@ TEST(rings, atomics_on_host_memory) {
     meet();
 }
 
+/// All ranks update words of rank 0's device, by requests; rank 0's own threads by the atomics of
+/// its GPU, meanwhile.
+TEST(rings, atomics_on_memory_of_gpus) {
+    constexpr int times = 60;
+    on_device<std::int64_t> const sums(4);
+    on_device<double> const twice(2);
+    on_device<float> const single(1);
+    std::fill_n(sums.at(), 4, 0);
+    std::fill_n(twice.at(), 2, 0.0);
+    single.at()[0] = 0;
+    meet();
+    {
+        region const inside;
+        std::int64_t last = -1;
+        for (int i = 0; i < times; ++i) {
+            EXPECT_EQ(fetch<std::int64_t>(inside, 0, sums.at(), 2, nullptr, OMPX_INT64, OMPX_SUM),
+                      0);
+            EXPECT_EQ(fetch<double>(inside, 0, twice.at(), 0.5, nullptr, OMPX_DOUBLE, OMPX_SUM), 0);
+            EXPECT_EQ(fetch<float>(inside, 0, single.at(), 1.0F, nullptr, OMPX_FLOAT, OMPX_SUM), 0);
+            std::int64_t old = -1;
+            EXPECT_EQ(fetch<std::int64_t>(inside, 0, sums.at() + 1, 1, &old, OMPX_INT64, OMPX_SUM),
+                      0);
+            EXPECT_GT(old, last);
+            last = old;
+        }
+        EXPECT_EQ(
+            fetch<std::int64_t>(inside, 0, sums.at() + 2, me() + 1, nullptr, OMPX_INT64, OMPX_MAX),
+            0);
+        EXPECT_EQ(
+            fetch<double>(inside, 0, twice.at() + 1, -1.0 - me(), nullptr, OMPX_DOUBLE, OMPX_MIN),
+            0);
+        EXPECT_EQ(fence(inside), 0); // they are complete
+        std::int64_t value = 0;
+        EXPECT_EQ(fetch<std::int64_t>(inside, 0, sums.at(), 0, &value, OMPX_INT64, OMPX_NO_OP), 0);
+        EXPECT_GE(value, 2 * times);
+    }
+    meet();
+    if (me() == 0) {
+        EXPECT_EQ(sums.at()[0], 2 * times * ranks());
+        EXPECT_EQ(sums.at()[1], times * ranks());
+        EXPECT_EQ(sums.at()[2], ranks());
+        EXPECT_EQ(twice.at()[0], 0.5 * times * ranks());
+        EXPECT_EQ(twice.at()[1], -static_cast<double>(ranks()));
+        EXPECT_EQ(single.at()[0], static_cast<float>(times * ranks()));
+    }
+    meet();
+}
+
+TEST(rings, words_of_gpus_are_compared_and_swapped) {
+    constexpr int times = 25;
+    on_device<std::int32_t> const word(2);
+    word.at()[0] = word.at()[1] = 0;
+    meet();
+    {
+        region const inside; // a counter that is incremented by compare and swap
+        std::int32_t seen = 0;
+        for (int i = 0; i < times;) {
+            std::int32_t const expected = seen;
+            std::int32_t const desired = seen + 1;
+            ASSERT_EQ(diomp_device_compare_swap(inside.own(), ranks() - 1, word.at() + 1, &expected,
+                                                &desired, &seen, OMPX_INT32),
+                      0);
+            i += seen == expected ? 1 : 0;
+            seen = seen == expected ? desired : seen;
+        }
+    }
+    meet();
+    if (me() == ranks() - 1) {
+        EXPECT_EQ(word.at()[1], times * ranks());
+        EXPECT_EQ(word.at()[0], 0);
+    }
+    meet();
+}
+
+/// Each rank signals all, with and without data: the data is there before its signal is counted.
+TEST(rings, signals_are_added_in_memory_of_gpus) {
+    constexpr std::uint64_t rounds = 6;
+    on_device<std::int64_t> const data(static_cast<std::size_t>(ranks()) * 100);
+    on_device<std::int64_t> const source(100);
+    on_device<std::uint64_t> const signals(2);
+    signals.at()[0] = signals.at()[1] = 0;
+    meet();
+    {
+        region const inside;
+        auto const all = static_cast<std::uint64_t>(ranks());
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+            // Inline, in several requests, and by address.
+            std::size_t const count = round % 3 == 0 ? 100 : round % 3 == 1 ? 2 : 6;
+            std::vector<std::int64_t> own(count, static_cast<std::int64_t>(round) + me());
+            std::copy(own.begin(), own.end(), source.at());
+            for (int rank = 0; rank < ranks(); ++rank) {
+                ASSERT_EQ(put_signal(inside, rank, data.at() + me() * 100,
+                                     count == 6 ? own.data() : source.at(), count * 8,
+                                     {signals.at(), 1, OMPX_SIGNAL_ADD}),
+                          0);
+            }
+            ASSERT_EQ(wait_for(inside, signals.at(), round * all), 0);
+            for (int rank = 0; rank < ranks(); ++rank) {
+                for (std::size_t i = 0; i < count; ++i) {
+                    ASSERT_EQ(data.at()[static_cast<std::size_t>(rank) * 100 + i],
+                              static_cast<std::int64_t>(round) + rank);
+                }
+            }
+            for (int rank = 0; rank < ranks(); ++rank) { // all have looked
+                ASSERT_EQ(put_signal(inside, rank, nullptr, nullptr, 0,
+                                     {signals.at() + 1, 1, OMPX_SIGNAL_ADD}),
+                          0);
+            }
+            ASSERT_EQ(wait_for(inside, signals.at() + 1, round * all), 0);
+        }
+    }
+    meet();
+}
+
+/// A put and an update take different ways to the same signal.
+TEST(rings, signals_of_a_thread_that_are_set_and_added_keep_their_order) {
+    on_device<std::uint64_t> const signal(1);
+    signal.at()[0] = 0;
+    meet();
+    for (std::uint64_t round = 1; round <= 10; ++round) {
+        {
+            region const inside;
+            EXPECT_EQ(
+                put_signal(inside, next(), nullptr, nullptr, 0, {signal.at(), 7, OMPX_SIGNAL_ADD}),
+                0);
+            EXPECT_EQ(put_signal(inside, next(), nullptr, nullptr, 0,
+                                 {signal.at(), 100 * round, OMPX_SIGNAL_SET}),
+                      0);
+            EXPECT_EQ(
+                put_signal(inside, next(), nullptr, nullptr, 0, {signal.at(), 3, OMPX_SIGNAL_ADD}),
+                0);
+        }
+        meet();
+        EXPECT_EQ(signal.at()[0], 100 * round + 3);
+        meet();
+    }
+}
+
+TEST(rings, words_of_gpus_in_no_allocation_are_errors) {
+    on_device<std::uint64_t> const signal(1);
+    meet();
+    std::uint64_t old = 0;
+    auto *const beyond = signal.at() + (std::size_t{1} << 20) / sizeof(old);
+    {
+        region const inside;
+        EXPECT_NE(fetch<std::uint64_t>(inside, next(), beyond, 1, &old, OMPX_UINT64, OMPX_SUM), 0);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_atomic_fetch(rank="));
+    {
+        region const inside; // without a reply: the end of the region reports it
+        EXPECT_EQ(
+            fetch<std::uint64_t>(inside, next(), signal.at(), 1, nullptr, OMPX_UINT64, OMPX_LAND),
+            0);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_atomic_fetch(rank="));
+    meet();
+}
+
+/// FAKE_CUDA_KERNELS=none.
+TEST(rings, DISABLED_without_the_kernel_words_of_gpus_are_not_updated) {
+    on_device<std::uint64_t> const signal(1);
+    on_device<std::int64_t> const cells(200);
+    signal.at()[0] = 0;
+    meet();
+    std::uint64_t old = 0;
+    {
+        region const inside;
+        EXPECT_NE(fetch<std::uint64_t>(inside, next(), signal.at(), 1, &old, OMPX_UINT64, OMPX_SUM),
+                  0);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("could not update a word of its GPU"));
+    {
+        region const inside; // without a reply: a fence, or the end of the region, reports it
+        EXPECT_EQ(put_signal(inside, next(), cells.at(), cells.at() + 100, 800,
+                             {signal.at(), 1, OMPX_SIGNAL_ADD}),
+                  0);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_put_signal(rank="));
+    {
+        region const inside;
+        EXPECT_EQ(
+            put_signal(inside, next(), nullptr, nullptr, 0, {signal.at(), 5, OMPX_SIGNAL_SET}), 0);
+        EXPECT_EQ(wait_for(inside, signal.at(), 5), 0);
+    }
+    meet();
+}
+
 /// By threads of several rings in turn, and after puts that only the barrier completes.
 TEST(rings, barriers_of_regions_order_puts) {
     constexpr int rounds = 20;
@@ -267,6 +454,90 @@ TEST(rings, barriers_of_regions_order_puts) {
         ASSERT_EQ(diomp_device_barrier(inside.own(), nullptr), 0);
     }
     meet();
+}
+
+std::vector<int> ranks_from(int first, int step) {
+    std::vector<int> made;
+    for (int rank = first; rank < ranks(); rank += step) {
+        made.push_back(rank);
+    }
+    return made;
+}
+
+/// Of neighbours in rings of two, and of all ranks in another order, between those of the world.
+TEST(rings, barriers_of_groups_of_ranks) {
+    constexpr int rounds = 10;
+    on_device<std::int64_t> const cells(static_cast<std::size_t>(ranks()));
+    ompx_group_t half = nullptr;
+    ompx_group_t reversed = nullptr;
+    ASSERT_EQ(ompx_group_split(ompx_group_world, me() % 2, me(), &half), 0);
+    ASSERT_EQ(ompx_group_split(ompx_group_world, 0, -me(), &reversed), 0);
+    meet();
+    {
+        region const inside;
+        for (std::int64_t round = 1; round <= rounds; ++round) {
+            for (int const rank : ranks_from(me() % 2, 2)) {
+                EXPECT_EQ(inside.put(rank, cells.at() + me(), round * 10 + me()), 0);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), half), 0);
+            for (int const rank : ranks_from(me() % 2, 2)) {
+                EXPECT_EQ(cells.at()[rank], round * 10 + rank);
+            }
+            ASSERT_EQ(diomp_device_barrier(inside.own(), round % 2 == 0 ? reversed : nullptr), 0);
+        }
+    }
+    meet();
+    {
+        region const inside; // a later region goes on
+        std::thread([&] {
+            for (int i = 0; i < 3; ++i) {
+                EXPECT_EQ(diomp_device_barrier(inside.own(), half), 0);
+                EXPECT_EQ(diomp_device_barrier(inside.own(), reversed), 0);
+            }
+        }).join();
+    }
+    meet();
+    EXPECT_EQ(ompx_group_free(&half), 0);
+    EXPECT_EQ(ompx_group_free(&reversed), 0);
+}
+
+TEST(rings, barriers_of_groups_of_devices) {
+    std::vector<ompx_endpoint_t> list;
+    for (int rank = ranks() - 1; rank >= 0; --rank) {
+        list.push_back({rank, 0});
+    }
+    ompx_group_t devices = nullptr;
+    ASSERT_EQ(ompx_group_create_endpoints(&devices, list.data(), static_cast<int>(list.size())), 0);
+    list[0].device = -1;
+    ompx_group_t hosts = nullptr;
+    ASSERT_EQ(ompx_group_create_endpoints(&hosts, list.data(), static_cast<int>(list.size())), 0);
+    list[0].device = 0;
+    list.push_back({0, 1});
+    ompx_group_t several = nullptr;
+    ASSERT_EQ(ompx_group_create_endpoints(&several, list.data(), static_cast<int>(list.size())), 0);
+    meet();
+    {
+        region const inside;
+        EXPECT_EQ(diomp_device_barrier(inside.own(), devices), 0);
+        EXPECT_EQ(diomp_device_barrier(inside.own(), devices), 0);
+        EXPECT_EQ(diomp_device_barrier(inside.own(), hosts), OMPX_ERR_UNSUPPORTED);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("is the host of rank"));
+    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_barrier(group="));
+    {
+        region const inside;
+        EXPECT_EQ(diomp_device_barrier(inside.own(), several), OMPX_ERR_UNSUPPORTED);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("several devices of a rank"));
+    {
+        region const inside;
+        EXPECT_EQ(diomp_device_barrier(inside.own(), OMPX_GROUP_NONE), OMPX_ERR_ARG);
+    }
+    EXPECT_THAT(ompx_last_error(), HasSubstr("OMPX_GROUP_NONE"));
+    meet();
+    EXPECT_EQ(ompx_group_free(&devices), 0);
+    EXPECT_EQ(ompx_group_free(&hosts), 0);
+    EXPECT_EQ(ompx_group_free(&several), 0);
 }
 
 TEST(rings, tickets_and_fences_complete_transfers) {
@@ -355,29 +626,7 @@ TEST(rings, the_end_of_a_region_waits_for_its_requests_while_another_one_runs) {
 
 TEST(rings, errors_of_the_proxy_are_reported_with_the_call) {
     on_device<std::int64_t> const cells(1000);
-    on_device<std::uint64_t> const signal(1);
     meet();
-    std::int64_t old = 0;
-    {
-        region const inside;
-        EXPECT_EQ(fetch<std::int64_t>(inside, next(), cells.at(), 1, &old, OMPX_INT64, OMPX_SUM),
-                  OMPX_ERR_UNSUPPORTED);
-    }
-    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_atomic_fetch(rank="));
-    EXPECT_THAT(ompx_last_error(), HasSubstr("in the memory of a GPU that the calling one cannot"));
-    {
-        region const inside;
-        EXPECT_EQ(put_signal(inside, next(), cells.at(), cells.at() + 500, 800,
-                             {signal.at(), 1, OMPX_SIGNAL_ADD}),
-                  OMPX_ERR_UNSUPPORTED);
-    }
-    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_put_signal(rank="));
-    {
-        region const inside; // without a reply: the end of the region reports it
-        EXPECT_EQ(fetch<std::int64_t>(inside, next(), cells.at(), 1, nullptr, OMPX_INT64, OMPX_SUM),
-                  0);
-    }
-    EXPECT_THAT(ompx_last_error(), HasSubstr("an atomic operation in the memory of a GPU"));
     {
         region const inside; // longer than the allocation, inside the segment
         EXPECT_NE(put(inside, next(), cells.at(), cells.at(), 100'000), 0);

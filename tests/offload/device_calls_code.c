@@ -2,9 +2,9 @@
  * Every call that target regions can make, for device-calls-code.sh: compiled only. C and C++. */
 #include <diomp.h>
 
-int region(char *there, uint64_t *signals, size_t nbytes, int rank);
+int region(char *there, uint64_t *signals, size_t nbytes, int rank, ompx_group_t group);
 
-int region(char *there, uint64_t *signals, size_t nbytes, int rank) {
+int region(char *there, uint64_t *signals, size_t nbytes, int rank, ompx_group_t group) {
     int status = 0;
 #pragma omp target is_device_ptr(there, signals) map(tofrom : status)
     {
@@ -28,7 +28,7 @@ int region(char *there, uint64_t *signals, size_t nbytes, int rank) {
         status |= ompx_wait_until(there, OMPX_UINT32, OMPX_CMP_EQ, &narrow);
         status |= ompx_fence() | ompx_fence_group(NULL) | ompx_waitALLRMA();
         status |= ompx_waitRMA(OMPX_RMA_PUT);
-        status |= ompx_barrier() | ompx_barrier_group(NULL);
+        status |= ompx_barrier() | ompx_barrier_group(group);
         status |= ompx_atomic_add(rank, there, &wide, OMPX_INT64);
         status |= ompx_atomic_fetch_add(rank, there, &narrow, &old_narrow, OMPX_UINT32);
         status |= ompx_atomic_fetch_add(rank, there, &single, &old_single, OMPX_FLOAT);

@@ -437,6 +437,28 @@ static void barriers(void) {
     meet();
 }
 
+/* Barriers of the ranks with odd and even numbers, and of all in another order. */
+static void barriers_of_groups(void) {
+    enum { ROUNDS = 100 };
+    uint64_t *const at = signals;
+    ompx_group_t half, reversed;
+    int const second = (me + 2) % ranks % 2 == me % 2 ? (me + 2) % ranks : me;
+    int wrong = 0;
+    CHECK(ompx_group_split(ompx_group_world, me % 2, me, &half) == 0);
+    CHECK(ompx_group_split(ompx_group_world, 0, -me, &reversed) == 0);
+    set_signals(0);
+#pragma omp target is_device_ptr(at) map(tofrom : wrong)
+    for (uint64_t round = 1; round <= ROUNDS; ++round) {
+        wrong += ompx_put(second, at, &round, sizeof(round)) != 0;
+        wrong += ompx_barrier_group(half) != 0;
+        wrong += second != me && *(volatile uint64_t *)at != round;
+        wrong += ompx_barrier_group(reversed) != 0;
+    }
+    CHECK(wrong == 0);
+    meet();
+    CHECK(ompx_group_free(&half) == 0 && ompx_group_free(&reversed) == 0);
+}
+
 /* Bad use: a status in the region, a sentence on the host. */
 #define REGION_FAILS(code, on_host, by_gpu, ...)                                                   \
     do {                                                                                           \
@@ -549,6 +571,9 @@ int main(int argc, char **argv) {
         if (ranks == 1 || !on_gpu || strcmp(mode, "together") == 0) {
             together();
             barriers();
+            if (!on_remote) { /* whose sessions do not know the groups of the ranks */
+                barriers_of_groups();
+            }
         }
     }
     CHECK(ompx_target_free(signals, omp_get_default_device()) == 0);

@@ -222,6 +222,62 @@ static void atomics(void) {
     meet();
 }
 
+/* Words of devices: those of rank 0 by all ranks, the next one's by signals. A GPU's own threads
+ * update them meanwhile. */
+static void words_of_devices(void) {
+    enum { EACH = 10, NUM_WORDS = 32 };
+    uint64_t *const at = (uint64_t *)target;
+    uint64_t copy[NUM_WORDS];
+    int const right = next;
+    int wrong = 0;
+    fill();
+#pragma omp target teams num_teams(TEAMS) thread_limit(THREADS) is_device_ptr(at)                  \
+    map(tofrom : wrong) reduction(+ : wrong)
+#pragma omp parallel num_threads(8) reduction(+ : wrong)
+    {
+        uint64_t last = 0;
+        for (int i = 0; i < EACH; ++i) {
+            uint64_t one = 1, old = 0;
+            double half = 0.5;
+            wrong += ompx_atomic_add(0, &at[0], &one, OMPX_UINT64) != 0;
+            wrong += ompx_atomic_add(0, &at[8], &half, OMPX_DOUBLE) != 0;
+            wrong += ompx_atomic_fetch_add(0, &at[16], &one, &old, OMPX_UINT64) != 0;
+            wrong += i > 0 && old <= last;
+            last = old;
+            wrong += ompx_put_signal(right, NULL, NULL, 0, &at[24], 1, OMPX_SIGNAL_ADD) != 0;
+        }
+        wrong += ompx_fence() != 0;
+    }
+    CHECK(wrong == 0);
+    meet();
+    CHECK(omp_target_memcpy(copy, at, sizeof(copy), 0, 0, omp_get_initial_device(),
+                            omp_get_default_device()) == 0);
+    CHECK(copy[24] != 0 && copy[24] % EACH == 0);
+    if (me == 0) {
+        double halves;
+        memcpy(&halves, &copy[8], sizeof(halves));
+        CHECK(copy[0] != 0 && copy[0] % EACH == 0 && copy[16] == copy[0]);
+        CHECK(halves == 0.5 * (double)copy[0]);
+    }
+    meet();
+    int64_t seen = -1;
+    int status = 1;
+    if (me == ranks - 1) {
+#pragma omp target is_device_ptr(at) map(from : status, seen)
+        {
+            int64_t expected = 0, desired = -7, old = 1;
+            status = ompx_atomic_compare_swap(0, &at[30], &expected, &desired, &old, OMPX_INT64);
+            seen = old;
+        }
+        CHECK(status == 0 && seen == 0);
+    }
+    meet();
+    CHECK(omp_target_memcpy(copy, at, sizeof(copy), 0, 0, omp_get_initial_device(),
+                            omp_get_default_device()) == 0);
+    CHECK(me != 0 || (int64_t)copy[30] == -7);
+    meet();
+}
+
 int main(void) {
     int const device = omp_get_default_device();
     me = ompx_rank_num();
@@ -241,6 +297,7 @@ int main(void) {
     by_teams();
     signals();
     atomics();
+    words_of_devices();
     if (me == 0) {
         printf("requests of %s: ok\n", on_gpu ? "a GPU" : "host devices");
     }

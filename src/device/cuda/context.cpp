@@ -16,9 +16,11 @@ result<std::shared_ptr<context>> context::retain(std::shared_ptr<const library> 
 }
 
 context::~context() {
-    if (kernels_.loaded() != nullptr) {
-        auto const scope = current::enter(*this);
-        report(*driver_, driver_->module_unload(kernels_.loaded()), "cuModuleUnload");
+    for (void *const module : {kernels_.loaded(), updates_.loaded()}) {
+        if (module != nullptr) {
+            auto const scope = current::enter(*this);
+            report(*driver_, driver_->module_unload(module), "cuModuleUnload");
+        }
     }
     report(*driver_, driver_->primary_context_release(device_), "cuDevicePrimaryCtxRelease");
 }
@@ -37,6 +39,11 @@ context::current::~current() {
 
 result<kernel_handle> context::kernel(const std::string &name) {
     return kernels_.find(*driver_, name, kernels::reduction_ptx(),
+                         {"cuModuleLoadData", "cuModuleGetFunction"});
+}
+
+result<kernel_handle> context::update_kernel() {
+    return updates_.find(*driver_, "diomp_update", kernels::update_ptx(),
                          {"cuModuleLoadData", "cuModuleGetFunction"});
 }
 

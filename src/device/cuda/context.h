@@ -55,6 +55,10 @@ public:
 
     /// Finds one of the runtime's kernels. The context must be current.
     result<kernel_handle> kernel(const std::string &name);
+    /// Finds the kernel of queue::update, which is in a module of its own: it is loaded before
+    /// regions run that wait, and takes the driver some milliseconds to compile, all kernels a
+    /// second. The context must be current.
+    result<kernel_handle> update_kernel();
 
     /// Enables peer access of `reader` to all memory of this device, including later allocations.
     /// Idempotent.
@@ -69,12 +73,14 @@ public:
 private:
     context(std::shared_ptr<const library> driver, ordinal device, context_handle handle)
         : driver_(std::move(driver)), device_(device), handle_(handle),
-          kernels_("CUDA device " + std::to_string(device)), readers_{device} {}
+          kernels_("CUDA device " + std::to_string(device)),
+          updates_("CUDA device " + std::to_string(device)), readers_{device} {}
 
     std::shared_ptr<const library> driver_;
     ordinal device_;
     context_handle handle_;
     kernels::kernel_module kernels_;
+    kernels::kernel_module updates_;
     std::mutex mutex_;             ///< guards the members below; the driver is called under it
     std::vector<ordinal> readers_; ///< this device first
     std::vector<mapped_memory *> mapped_; ///< each removes itself before it is destroyed

@@ -57,6 +57,20 @@ public:
                      "cuLaunchKernel");
     }
 
+    status update(std::span<const word_update> all, std::uint64_t *old_values) override {
+        auto prepared = kernels::prepare(all, old_values);
+        DIOMP_TRY(prepared);
+        auto scope = context::current::enter(*on_);
+        DIOMP_TRY(scope);
+        auto kernel = on_->update_kernel();
+        DIOMP_TRY(kernel);
+        void *parameters[] = {&prepared.value()};
+        return check(on_->driver(),
+                     on_->driver().launch_kernel(kernel.value(), 1, 1, 1, 1, 1, 1, 0, stream_,
+                                                 parameters, nullptr),
+                     "cuLaunchKernel");
+    }
+
     result<bool> is_idle() override {
         auto scope = context::current::enter(*on_);
         DIOMP_TRY(scope);

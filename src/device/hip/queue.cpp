@@ -57,6 +57,20 @@ public:
                      "hipModuleLaunchKernel");
     }
 
+    status update(std::span<const word_update> all, std::uint64_t *old_values) override {
+        auto prepared = kernels::prepare(all, old_values);
+        DIOMP_TRY(prepared);
+        auto scope = current_device::enter(*runtime_, device_);
+        DIOMP_TRY(scope);
+        auto kernel = kernels_->find_update();
+        DIOMP_TRY(kernel);
+        void *parameters[] = {&prepared.value()};
+        return check(*runtime_,
+                     runtime_->launch_kernel(kernel.value(), 1, 1, 1, 1, 1, 1, 0, stream_,
+                                             parameters, nullptr),
+                     "hipModuleLaunchKernel");
+    }
+
     result<bool> is_idle() override {
         code const outcome =
             runtime_->stream_query(stream_); // valid from any thread and with any current device

@@ -198,4 +198,21 @@ result<launch> prepare(const reduction &how, void *dst, std::span<const void *co
     return made;
 }
 
+result<update_arguments> prepare(std::span<const word_update> all, std::uint64_t *old_values) {
+    static_assert(queue::max_updates == update_arguments::max_updates);
+    if (all.size() > queue::max_updates) {
+        return error(OMPX_ERR_ARG, fmt::format("{} atomic operations in a call", all.size()));
+    }
+    update_arguments made;
+    made.count = all.size();
+    made.old_values = reinterpret_cast<std::uintptr_t>(old_values);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        word_update const &each = all[i];
+        bool const swaps = each.what == word_update::kind::compare_swap;
+        made.items[i] = {each.address, each.operand, each.desired, each.type,
+                         swaps ? compare_swap_op : each.op};
+    }
+    return made;
+}
+
 } // namespace diomp::device::kernels

@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "device/kernels/reduction.h"
+#include "device/kernels/update.h"
 
 #include <optional>
 #include <span>
@@ -35,5 +36,8 @@ struct launch {
 /// Prepares the launch of queue::reduce with `count` > 0. Errors as for queue::reduce.
 result<launch> prepare(const reduction &how, void *dst, std::span<const void *const> sources,
                        std::size_t count);
+
+/// Prepares the parameter of the kernel diomp_update; see queue::update.
+result<update_arguments> prepare(std::span<const word_update> all, std::uint64_t *old_values);
 
 } // namespace diomp::device::kernels

@@ -19,9 +19,11 @@
 
 #if defined(DIOMP_REDUCTION_PTX)
 DIOMP_EMBED(diomp_reduction_ptx, 1, DIOMP_REDUCTION_PTX);
+DIOMP_EMBED(diomp_update_ptx, 1, DIOMP_UPDATE_PTX);
 #endif
 #if defined(DIOMP_REDUCTION_AMDGPU)
 DIOMP_EMBED(diomp_reduction_amdgpu, 4096, DIOMP_REDUCTION_AMDGPU);
+DIOMP_EMBED(diomp_update_amdgpu, 4096, DIOMP_UPDATE_AMDGPU);
 #endif
 
 namespace diomp::device::kernels {
@@ -34,9 +36,25 @@ const char *reduction_ptx() {
 #endif
 }
 
+const char *update_ptx() {
+#if defined(DIOMP_REDUCTION_PTX)
+    return diomp_update_ptx;
+#else
+    return nullptr;
+#endif
+}
+
 const void *reduction_amdgpu() {
 #if defined(DIOMP_REDUCTION_AMDGPU)
     return diomp_reduction_amdgpu;
+#else
+    return nullptr;
+#endif
+}
+
+const void *update_amdgpu() {
+#if defined(DIOMP_REDUCTION_AMDGPU)
+    return diomp_update_amdgpu;
 #else
     return nullptr;
 #endif

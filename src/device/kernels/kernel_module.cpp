@@ -14,7 +14,7 @@ result<kernel_module::handle> kernel_module::find(const std::string &name,
             module_ = loaded.value();
         } else {
             failure_ = loaded.take_failure();
-            log(log_level::info, "{} does not reduce: {}", device_, failure_->message());
+            log(log_level::info, "{} does not run the kernels: {}", device_, failure_->message());
         }
     }
     if (failure_) {

@@ -59,7 +59,7 @@ private:
     std::vector<diomp_peer> peers_; ///< [rank]
     std::vector<std::uint64_t> known_commits_;
     bool is_changed_ = true;
-    std::unique_ptr<device::memory> memory_; ///< the record, the peers, the rings
+    std::unique_ptr<device::memory> memory_; ///< the record, the peers, the rings, the groups
     device::pinned_memory pinned_;
     std::unique_ptr<device::queue> queue_;
     std::unique_ptr<request_rings> rings_;

@@ -12,10 +12,16 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
+
+namespace diomp {
+enum class device_call_paths : std::uint8_t;
+}
 
 namespace diomp::offload {
 
@@ -25,15 +31,22 @@ class request_rings;
 /// Thread-safe.
 class region_proxy {
 public:
-    region_proxy(request_executor executor, messaging::engine &engine, bool replaces_mappings)
-        : executor_(std::move(executor)), engine_(engine), replaces_mappings_(replaces_mappings) {}
+    /// The thread may run where the calling thread may run now.
+    region_proxy(const request_executor &executor, messaging::engine &engine,
+                 device_call_paths calls_by);
     /// Ends the thread; blocks until it has executed its current request.
     ~region_proxy();
     region_proxy(const region_proxy &) = delete;
     region_proxy &operator=(const region_proxy &) = delete;
 
+    /// Whether devices may make requests.
+    [[nodiscard]] bool takes_requests() const;
     /// Whether devices shall make requests for memory that could be mapped for them, too.
-    [[nodiscard]] bool replaces_mappings() const { return replaces_mappings_; }
+    [[nodiscard]] bool replaces_mappings() const;
+    /// See request_executor::set_groups.
+    void set_groups(std::function<result<group_members>(ompx_group_t)> find) {
+        executor_.set_groups(std::move(find));
+    }
 
     /// See request_executor::prepare.
     status prepare(const accelerator &on) { return executor_.prepare(on); }
@@ -56,13 +69,16 @@ private:
     };
 
     void serve(); ///< runs in the thread
+    /// Lets the thread run near the devices that it serves.
+    void bind();
     bool serve(served &device);
     void execute(served &device, const diomp_request &what, request_ring &ring);
 
     request_executor executor_;
     messaging::engine &engine_;
-    bool const replaces_mappings_;
-    std::mutex mutex_; ///< leaf lock
+    device_call_paths const calls_by_;
+    std::vector<bool> const allowed_; ///< device::processor_set of the thread
+    std::mutex mutex_;                ///< leaf lock
     std::condition_variable changed_;
     std::array<served, max_devices> devices_; ///< [device]
     std::atomic<std::uint64_t> active_{0};    ///< bit per device on which regions run
