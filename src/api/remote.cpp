@@ -82,6 +82,9 @@ result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = n
     DIOMP_TRY(token);
     chosen.token = token.take();
     chosen.network = settings.value().transport.network;
+    bool const has_nodes =
+        settings.value().transport.conduit == "auto" || settings.value().transport.conduit == "shm";
+    chosen.job.node_size = has_nodes ? settings.value().transport.node_size : 1;
     chosen.encrypts_data = settings.value().transport.encrypt == diomp::encryption::all;
     chosen.network_device_memory = settings.value().transport.network_device_memory;
     chosen.split_threshold_bytes = settings.value().remote.split_threshold_bytes;

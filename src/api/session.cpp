@@ -6,9 +6,11 @@
 #include "group/registry.h"
 #include "launch/host.h"
 #include "launch/launch.h"
+#include "launch/same_node.h"
 #include "memory/layout.h"
 #include "memory/memory.h"
 #include "memory/static_pages.h"
+#include "messaging/engine.h"
 #include "offload/session_table.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
@@ -23,6 +25,8 @@
 #include <mutex>
 #include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -31,15 +35,37 @@ using diomp::result;
 using diomp::status;
 using diomp::world_rank;
 
-/// The launcher that the session provides. Every rank is treated as a separate node.
+constexpr const char *in_world_key = "session.rank in world";
+
+/// The launcher that the session provides.
 class session_launcher final : public diomp::launch::launcher {
 public:
     explicit session_launcher(const diomp_session &session) : session_(session) {
         info_.rank = world_rank(session.rank);
         info_.size = session.size;
         info_.host = diomp::launch::host_name();
-        info_.job_id = diomp::launch::make_job_id(info_.host);
-        info_.local_ranks = {info_.rank};
+    }
+
+    /// Determines the ranks of this node. Collective; blocks.
+    status start() {
+        using namespace diomp::launch;
+        DIOMP_TRY(put(node_key, session_.node));
+        DIOMP_TRY(put(in_world_key, std::to_string(session_.rank_in_world)));
+        DIOMP_TRY(put(job_key, make_job_id(info_.host)));
+        DIOMP_TRY(fence());
+        auto job = get(world_rank(0), job_key);
+        DIOMP_TRY(job);
+        info_.job_id = job.take();
+        std::vector<world_rank> node_ranks;
+        for (int each = 0; each < info_.size; ++each) {
+            auto node = get(world_rank(each), node_key);
+            DIOMP_TRY(node);
+            if (node.value() == session_.node) {
+                node_ranks.emplace_back(each);
+            }
+        }
+        set_local_ranks(info_, std::move(node_ranks));
+        return {};
     }
 
     [[nodiscard]] const diomp::launch::job_info &info() const override { return info_; }
@@ -81,17 +107,25 @@ void report(const char *function, const std::string &arguments, const error &fai
                       failure.message().c_str(), failure.remedy().c_str());
 }
 
-/// The device's memory becomes part of the segment: other ranks reach it as symmetric memory, and
-/// not by messages to its owner. It must not have been used.
-status move_to_segment(const diomp_session &session, diomp::runtime::runtime &running) {
+/// The memory of the devices becomes part of the segments of this node: other ranks reach it as
+/// symmetric memory, and not by messages to its owner.
+status map_into_segments(const diomp_session &session, diomp::runtime::runtime &running) {
     auto const page_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     auto block = running.allocator().allocate(OMPX_MEM_SYMMETRIC, session.memory_bytes, page_bytes);
     DIOMP_TRY(block);
-    std::uint64_t const offset = *running.space().own_offset(block.value());
-    return diomp::memory::move_static_pages(
-        running.connection().arena(), running.job().local,
-        {reinterpret_cast<std::uintptr_t>(session.memory), session.memory_bytes},
-        diomp::memory::internal_bytes + offset, diomp::memory::page_content::zeros);
+    std::uint64_t const offset =
+        diomp::memory::internal_bytes + *running.space().own_offset(block.value());
+    for (world_rank const each : running.job().local_ranks) {
+        auto in_world = running.connection().launcher().get(each, in_world_key);
+        DIOMP_TRY(in_world);
+        std::byte *const there = running.connection().arena().slot(each) + offset;
+        if (session.map(session.world, std::stoi(in_world.value()), there) != 0) {
+            return error(OMPX_ERR_SYSTEM, "mapping the memory of a device once more failed");
+        }
+    }
+    diomp::memory::note_shared_pages(
+        {reinterpret_cast<std::uintptr_t>(session.memory), session.memory_bytes}, offset);
+    return {};
 }
 
 status start(const diomp_session &session) {
@@ -101,10 +135,12 @@ status start(const diomp_session &session) {
     }
     g_session = &session;
     diomp::api::observe_errors(report);
-    DIOMP_TRY(diomp::api::start_runtime(std::make_unique<session_launcher>(session)));
+    auto launcher = std::make_unique<session_launcher>(session);
+    DIOMP_TRY(launcher->start());
+    DIOMP_TRY(diomp::api::start_runtime(std::move(launcher)));
     diomp::runtime::runtime &running = *diomp::api::g_runtime.load();
-    if (session.moves_memory != 0) {
-        DIOMP_TRY(move_to_segment(session, running));
+    if (session.map != nullptr) {
+        DIOMP_TRY(map_into_segments(session, running));
     }
     return running.allocator().register_symmetric(session.memory, session.memory_bytes);
 }
@@ -197,6 +233,21 @@ void diomp_session_fence(void) noexcept {
     }
     if (status const done = running->transfers().fence(); !done) {
         diomp::api::fail("target region", "end", done.failure());
+    }
+}
+
+[[gnu::visibility("default")]] void diomp_session_lost(int32_t rank_in_world) noexcept;
+void diomp_session_lost(int32_t rank_in_world) noexcept {
+    diomp::runtime::runtime *const running = diomp::api::g_runtime.load();
+    if (running == nullptr) {
+        return;
+    }
+    for (world_rank const each : running->job().local_ranks) {
+        auto in_world = running->connection().launcher().get(each, in_world_key);
+        if (in_world && in_world.value() == std::to_string(rank_in_world)) {
+            running->connection().engine().fail_waits(
+                fmt::format("rank {}: its session on this host has ended", each.value()));
+        }
     }
 }
 

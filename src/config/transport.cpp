@@ -35,7 +35,8 @@ std::span<const setting_row> transport_rows() {
          value<on_off>([](auto &s) -> auto & { return s.transport.cross_memory_attach; })},
         {"DIOMP_NODE_SIZE", "integer", "auto",
          "For tests: treat each group of this many ranks of a machine as a node of its own, with "
-         "shared memory within that node only. auto: as the launcher reports.",
+         "shared memory within that node only; the same for sessions of device services. auto: as "
+         "the launcher reports.",
          value<auto_number<1, 0>>([](auto &s) -> auto & { return s.transport.node_size; })},
         {"DIOMP_ENCRYPT", "off|control|all", "control",
          "Encryption between hosts; both sides of these connections are authenticated in any "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/nodes.h"
 
+#include "launch/same_node.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -9,19 +11,10 @@ namespace diomp::launch {
 namespace {
 
 /// Forwards all calls; changes only the description of the nodes.
-class split_launcher final : public launcher {
+class regrouping_launcher final : public launcher {
 public:
-    split_launcher(std::unique_ptr<launcher> inner, int node_size)
-        : inner_(std::move(inner)), info_(inner_->info()) {
-        int const node = info_.local.value() / node_size;
-        int const first = node * node_size;
-        info_.is_split = info_.is_on_one_machine();
-        info_.local_size = std::min(node_size, info_.local_size - first);
-        info_.local = local_rank{info_.local.value() - first};
-        auto const begin = inner_->info().local_ranks.begin() + first;
-        info_.local_ranks.assign(begin, begin + info_.local_size);
-        info_.host += fmt::format("+{}", node);
-    }
+    regrouping_launcher(std::unique_ptr<launcher> inner, job_info info)
+        : inner_(std::move(inner)), info_(std::move(info)) {}
 
     const job_info &info() const override { return info_; }
     status put(std::string_view key, std::string_view value) override {
@@ -55,7 +48,24 @@ private:
 } // namespace
 
 std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> inner, int node_size) {
-    return std::make_unique<split_launcher>(std::move(inner), node_size);
+    job_info info = inner->info();
+    int const node = info.local.value() / node_size;
+    int const first = node * node_size;
+    info.is_split = info.is_on_one_machine();
+    info.local_size = std::min(node_size, info.local_size - first);
+    info.local = local_rank{info.local.value() - first};
+    auto const begin = inner->info().local_ranks.begin() + first;
+    info.local_ranks.assign(begin, begin + info.local_size);
+    info.host += fmt::format("+{}", node);
+    return std::make_unique<regrouping_launcher>(std::move(inner), std::move(info));
+}
+
+std::unique_ptr<launcher> set_node(std::unique_ptr<launcher> inner,
+                                   std::vector<world_rank> node_ranks, std::string job_id) {
+    job_info info = inner->info();
+    info.job_id = std::move(job_id);
+    set_local_ranks(info, std::move(node_ranks));
+    return std::make_unique<regrouping_launcher>(std::move(inner), std::move(info));
 }
 
 } // namespace diomp::launch

@@ -9,4 +9,9 @@ namespace diomp::launch {
 /// of communication between nodes on a single machine (DIOMP_NODE_SIZE).
 std::unique_ptr<launcher> split_nodes(std::unique_ptr<launcher> inner, int node_size);
 
+/// Presents the job with these ranks, ascending and with the own one, as the node of this rank.
+/// `job_id`: equal on all of them.
+std::unique_ptr<launcher> set_node(std::unique_ptr<launcher> inner,
+                                   std::vector<world_rank> node_ranks, std::string job_id);
+
 } // namespace diomp::launch

@@ -102,7 +102,7 @@ bool remap(void *from, std::size_t nbytes, void *to) {
 
 struct moved_run {
     page_run pages;
-    const transport::arena *arena = nullptr;
+    const transport::arena *arena = nullptr; ///< null: a forked child shares them
     local_rank own;
     std::uint64_t offset = 0;
     void *copy = nullptr; ///< of the pages, for a child that is being forked
@@ -120,6 +120,9 @@ moved_table &moved() {
 
 /// A private copy; nullptr without memory.
 void *copy_for_child(const moved_run &run) {
+    if (run.arena == nullptr) {
+        return nullptr;
+    }
     void *const copy = ::mmap(nullptr, run.pages.nbytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED) {
@@ -155,7 +158,8 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     for (moved_run const &run : moved().runs) {
         auto *const there = reinterpret_cast<void *>(run.pages.base);
-        if (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, there)) {
+        if (run.arena != nullptr &&
+            (run.copy == nullptr || !remap(run.copy, run.pages.nbytes, there))) {
             log(log_level::error, "a forked child shares the static data of its parent: {}",
                 ::strerrordesc_np(errno));
         }
@@ -202,7 +206,7 @@ std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t 
 }
 
 status move_static_pages(const transport::arena &arena, local_rank own, const page_run &pages,
-                         std::uint64_t offset, page_content content) {
+                         std::uint64_t offset) {
     [[maybe_unused]] static int const handlers =
         ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     std::byte *const there = arena.slot(own) + offset;
@@ -210,14 +214,17 @@ status move_static_pages(const transport::arena &arena, local_rank own, const pa
     std::lock_guard const guard(moved().mutex);
     moved().runs.reserve(moved().runs.size() + 1);
     blocked_signals const blocked;
-    if (content == page_content::kept) {
-        copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
-    }
+    copy_pages(there, reinterpret_cast<const std::byte *>(pages.base), pages.nbytes);
     auto *const here = reinterpret_cast<void *>(pages.base);
     DIOMP_TRY(arena.map_again(own, offset, pages.nbytes, here));
     (void)::madvise(here, pages.nbytes, MADV_DODUMP);
     moved().runs.push_back({pages, &arena, own, offset, nullptr});
     return {};
+}
+
+void note_shared_pages(const page_run &pages, std::uint64_t offset) {
+    std::lock_guard const guard(moved().mutex);
+    moved().runs.push_back({pages, nullptr, {}, offset, nullptr});
 }
 
 void release_other_pages(const transport::arena &arena, local_rank own, std::uint64_t offset,

@@ -41,12 +41,14 @@ struct moved_pages {
 /// The moved pages that contain the range.
 std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t nbytes);
 
-/// What moved pages hold: what they held before, or zeros, which costs no memory.
-enum class page_content : bool { kept, zeros };
 /// Moves pages to `offset` of the slot of `own`, whole pages too. No other thread may write to them
 /// meanwhile. Errors: OMPX_ERR_SYSTEM, and nothing has changed.
 status move_static_pages(const transport::arena &arena, local_rank own, const page_run &pages,
-                         std::uint64_t offset, page_content content = page_content::kept);
+                         std::uint64_t offset);
+
+/// Records pages of other shared memory that the caller has mapped at `offset` of all slots: the
+/// pages of each rank in its own. A forked child shares them.
+void note_shared_pages(const page_run &pages, std::uint64_t offset);
 
 /// arena::release_pages(), but keeps moved pages.
 void release_other_pages(const transport::arena &arena, local_rank own, std::uint64_t offset,

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIOMP_SESSION_TABLE_VERSION 1
+#define DIOMP_SESSION_TABLE_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,8 +32,13 @@ struct diomp_session {
     /// The device's memory: symmetric memory of that job.
     void *memory;
     size_t memory_bytes;
-    /// Not 0: its pages, which have not been used, may be replaced by others.
-    int32_t moves_memory;
+    /// The world of this process: sessions whose `node` is equal share memory.
+    void *world;
+    const char *node;
+    int32_t rank_in_world;
+    /// Maps the memory of a session of this node, by its rank in the world, once more at `to`.
+    /// Returns 0, or -1 for an error. Null: the pages must not be mapped elsewhere.
+    int (*map)(void *world, int32_t rank_in_world, void *to);
     /// Receives each error of a call; `code` is its status. Any thread.
     void *errors;
     void (*report)(void *errors, int32_t code, const char *function, const char *arguments,
@@ -48,6 +53,11 @@ typedef const char *(*diomp_session_start_function)(const struct diomp_session *
 /// Completes the transfers of all regions so far. Blocks. Errors are reported.
 typedef void (*diomp_session_fence_function)(void);
 #define DIOMP_SESSION_FENCE "diomp_session_fence"
+
+/// A session of this node has ended, which shared memory does not show: waits fail if it is a rank
+/// of the job. Any thread.
+typedef void (*diomp_session_lost_function)(int32_t rank_in_world);
+#define DIOMP_SESSION_LOST "diomp_session_lost"
 
 /// Receives the error of a call; `code` is its status.
 typedef void (*diomp_session_failure)(void *into, int32_t code, const char *message,

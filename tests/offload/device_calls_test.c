@@ -130,13 +130,22 @@ static void transfers(void) {
     }
 }
 
+static int session_node_size(void) {
+    char const *const network = getenv("DIOMP_NETWORK"), *const conduit = getenv("DIOMP_CONDUIT");
+    char const *const size = getenv("DIOMP_NODE_SIZE"), *const confined = getenv("CONFINED");
+    int const is_apart = (network != NULL && strcmp(network, "ucx") == 0) || confined != NULL ||
+                         (conduit != NULL && strcmp(conduit, "tcp") == 0);
+    return is_apart ? 1 : size == NULL ? ranks : atoi(size);
+}
+
 /* Variables of the region itself as the local side, and memory that OpenMP has mapped. */
 static void other_memory(void) {
     void *const host = ompx_alloc(8, 0, OMPX_MEM_SYMMETRIC);
     static int64_t mapped[4];
     int const right = next, self = me;
-    /* a rank of this node; sessions are nodes of their own */
-    int const is_near = ompx_remote_ptr(host, right) != NULL && (!on_remote || ranks == 1);
+    /* a rank of this node; sessions may be nodes of their own where the ranks share memory */
+    int const is_near = on_remote ? me / session_node_size() == right / session_node_size()
+                                  : ompx_remote_ptr(host, right) != NULL;
     int status[3] = {1, 1, 1};
     int64_t got = 0;
     memset(mapped, 0, sizeof(mapped));

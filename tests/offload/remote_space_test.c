@@ -229,13 +229,17 @@ static void unsupported(void) {
 
 static void paths(void) {
     char const *const wish = getenv("DIOMP_NETWORK");
+    char const *const size = getenv("DIOMP_NODE_SIZE");
     int const by_ucx = wish != NULL && strcmp(wish, "ucx") == 0;
+    int const node_size = by_ucx ? 1 : size == NULL ? ranks : atoi(size);
     for (int rank = 0; rank < ranks; ++rank) {
         char text[1024], device[64], between[64];
         CHECK(ompx_path_info(rank, text, sizeof text) == 0);
         snprintf(device, sizeof device, "; remote device 0 by %s", by_ucx ? "ucx" : "tcp");
         snprintf(between, sizeof between, "; from own remote devices by %s, service to service",
-                 by_ucx ? "ucx" : "tcp");
+                 me / node_size == rank / node_size ? "shm"
+                 : by_ucx                           ? "ucx"
+                                                    : "tcp");
         CHECK(strstr(text, device) != NULL && strstr(text, between) != NULL);
         CHECK(strstr(text, "remote device 1") == NULL);
     }

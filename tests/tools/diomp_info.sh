@@ -169,8 +169,10 @@ expect 0 '^binding +3 ranks on this node, 1 per rank' "${gpus[@]}" "$bin/diomp-r
 [ "$(grep -c '^machine' "$work/out")" = 1 ] || wrong "not exactly one topology from three ranks"
 expect 0 '^  rank 2: shm$' "${gpus[@]}" "$bin/diomp-run" -n 3 "$bin/diomp-info" --topology
 if [ -x "$bin/diomp-deviced" ]; then
-    expect 0 '^  rank 1: shm; remote device 0 by tcp.*, remote device 1 by tcp.*; from own remote devices by tcp, service to service$' \
+    expect 0 '^  rank 1: shm; remote device 0 by tcp.*, remote device 1 by tcp.*; from own remote devices by shm, service to service$' \
         env DIOMP_NETWORK=tcp "$bin/diomp-run" -n 2 --remote-devices localhost:4 -- "$bin/diomp-info" --topology
+    expect 0 '^  rank 1: shm; remote device 0 by tcp.*; from own remote devices by shm and tcp, service to service$' \
+        env DIOMP_NETWORK=tcp DIOMP_NODE_SIZE=3 "$bin/diomp-run" -n 2 --remote-devices localhost:4 -- "$bin/diomp-info" --topology
     expect 0 '"self; remote device 0 by tcp' \
         env DIOMP_NETWORK=tcp "$bin/diomp-run" -n 1 --remote-devices localhost -- "$bin/diomp-info" --topology --json
 fi

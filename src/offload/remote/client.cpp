@@ -99,6 +99,7 @@ status client::connect_to(const service_address &service, const options &chosen)
 result<world_terms> client::agree_on_terms(const options &chosen, const client_exchange &exchange) {
     world_terms own;
     own.network = chosen.network;
+    own.node_size = chosen.job.node_size;
     own.node = launch::node_identity();
     own.encrypts_data = chosen.encrypts_data;
     own.have_adapters = transport::has_rdma_adapter();
@@ -146,6 +147,7 @@ status client::build_world(const options &chosen) {
     options.memory_bytes = terms.memory_bytes;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
     options.encrypts_data = terms.encrypts_data;
+    options.node_size = terms.node_size;
     options.network_device_memory = chosen.network_device_memory;
     std::vector<control_connection *> connections;
     facts_.num_speaking = exchange ? terms.num_speaking : 0;
@@ -161,6 +163,7 @@ status client::build_world(const options &chosen) {
                               .conduit = options.conduit,
                               .is_on_one_host = facts_.position.scope == host_scope::one_host,
                               .encrypts_data = terms.encrypts_data,
+                              .node_size = static_cast<std::uint32_t>(terms.node_size),
                               .has_runtime = has_runtime_of(*each),
                               .timeout = chosen.job.timeout};
         DIOMP_TRY(each->session().connection().send(encode(join)));

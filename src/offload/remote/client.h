@@ -57,6 +57,7 @@ public:
         struct job_membership {
             launch::launcher *launcher = nullptr; ///< used in connect() only; null: no job
             std::string timeout = "0";            ///< DIOMP_TIMEOUT, of calls in regions
+            int node_size = 0;                    ///< world_options::node_size
         };
         job_membership job;
     };

@@ -58,6 +58,22 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
     });
 }
 
+/// How sessions of one client reach those of another one: "shm", "tcp" or "shm and tcp".
+std::string name_paths_between(world &ranks, world_rank from, world_rank to) {
+    bool has_shared = false;
+    bool has_other = false;
+    for (world_rank const mine : sessions_of(from, ranks.num_devices())) {
+        for (world_rank const theirs : sessions_of(to, ranks.num_devices())) {
+            bool const is_shared = ranks.node_of(mine) == ranks.node_of(theirs);
+            has_shared = has_shared || is_shared;
+            has_other = has_other || !is_shared;
+        }
+    }
+    std::string const &name = ranks.conduit().name(); // "shm+tcp"
+    std::string const network = name.substr(name.rfind('+') + 1);
+    return !has_shared ? network : has_other ? "shm and " + network : "shm";
+}
+
 } // namespace
 
 std::string describe_paths(client &by, world_rank owner) {
@@ -71,9 +87,8 @@ std::string describe_paths(client &by, world_rank owner) {
                             by.ranks().conduit().describe_path(session));
     }
     if (count > 0 && by.num_devices() > 0) {
-        std::string const &name = by.ranks().conduit().name(); // "shm+tcp"
         text += fmt::format("; from own remote devices by {}, service to service",
-                            name.substr(name.rfind('+') + 1));
+                            name_paths_between(by.ranks(), by.ranks().rank(), owner));
     }
     return text;
 }

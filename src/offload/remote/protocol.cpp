@@ -67,6 +67,7 @@ std::string encode(const join_frame &join) {
     packet.text(join.conduit);
     packet.number(static_cast<std::uint8_t>(join.is_on_one_host ? 1 : 0));
     packet.number(static_cast<std::uint8_t>(join.encrypts_data ? 1 : 0));
+    packet.number(join.node_size);
     packet.number(static_cast<std::uint8_t>(join.has_runtime ? 1 : 0));
     packet.text(join.timeout);
     return packet.take();
@@ -81,10 +82,12 @@ result<join_frame> decode_join(packet_reader &packet) {
     join.conduit = packet.text();
     join.is_on_one_host = packet.number<std::uint8_t>() != 0;
     join.encrypts_data = packet.number<std::uint8_t>() != 0;
+    join.node_size = packet.number<std::uint32_t>();
     join.has_runtime = packet.number<std::uint8_t>() != 0;
     join.timeout = packet.text();
     if (!packet.ok() || !packet.at_end() || join.client >= join.num_clients ||
-        join.rank < join.num_clients || join.rank >= join.size || join.size > max_ranks) {
+        join.rank < join.num_clients || join.rank >= join.size || join.size > max_ranks ||
+        join.node_size > max_ranks) {
         return malformed("rank in the world of a client");
     }
     return join;

@@ -86,6 +86,7 @@ struct join_frame {
     std::string conduit;
     bool is_on_one_host = false; ///< the whole world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
+    std::uint32_t node_size = 0; ///< world_options::node_size
     /// Whether regions can make calls: all clients have a device of the session's index. The
     /// session starts the runtime then, with this value of DIOMP_TIMEOUT.
     bool has_runtime = false;

@@ -6,17 +6,22 @@
 #include "launch/host.h"
 #include "launch/launch.h"
 #include "launch/long_value.h"
+#include "launch/nodes.h"
 #include "offload/remote/control.h"
 #include "offload/remote/protocol.h"
 #include "transport/arena.h"
 #include "transport/conduit.h"
 #include "transport/create.h"
+#include "transport/find_node.h"
+#include "transport/node_watch.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <sys/mman.h>
 
 namespace diomp::offload::remote {
 namespace {
@@ -174,6 +179,7 @@ private:
 };
 
 constexpr const char *device_memory_key = "device memory";
+constexpr const char *node_key = "node";
 constexpr const char *off = "off"; ///< value at rank 0 if the user has disabled it
 
 /// Next to the arena of a job of ranks that the same process may belong to.
@@ -248,6 +254,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     made->launcher_ = std::move(launcher);
     made->num_clients_ = options.num_clients;
     made->num_devices_ = options.num_devices;
+    DIOMP_TRY(made->find_node(options));
     transport::arena_options arena_options;
     arena_options.base = arena_base();
     arena_options.usable_bytes = options.memory_bytes;
@@ -257,11 +264,11 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     DIOMP_TRY(arena);
     made->arena_ = arena.take();
     transport::conduit_options conduit_options;
+    conduit_options.network = options.conduit;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;
     conduit_options.device_memory = options.network_device_memory;
     conduit_options.encrypts = options.encrypts_data;
-    auto conduit =
-        transport::create(options.conduit, *made->launcher_, *made->arena_, conduit_options);
+    auto conduit = transport::create("auto", *made->launcher_, *made->arena_, conduit_options);
     DIOMP_TRY(conduit);
     made->conduit_ = conduit.take();
     messaging::engine_options engine_options;
@@ -276,7 +283,31 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     DIOMP_TRY(made->publish_device_memory(options));
     DIOMP_TRY(made->launcher_->fence()); // all ranks have registered their handlers
     DIOMP_TRY(made->collect_device_memory());
+    if (made->watch_ != nullptr) {
+        made->watch_->start(on_failure);
+    }
     return made;
+}
+
+status world::find_node(const world_options &options) {
+    int const num_sessions = size() - num_clients_;
+    // UCX may register the memory of a session before the runtime of its regions maps it.
+    bool const is_possible = options.conduit == "tcp" && options.node_size != 1 && num_sessions > 1;
+    if (is_possible) {
+        auto found = transport::find_node(
+            *launcher_, {.may_share = options.may_share_memory && is_session(rank()),
+                         .max_ranks = options.node_size});
+        DIOMP_TRY(found);
+        transport::found_node &node = found.value();
+        if (node.ranks.size() > 1) {
+            auto watch = transport::node_watch::create(std::move(node.file), node.ranks, rank());
+            DIOMP_TRY(watch);
+            watch_ = watch.take();
+        }
+        launcher_ =
+            launch::set_node(std::move(launcher_), std::move(node.ranks), std::move(node.name));
+    }
+    return launcher_->put(node_key, launcher_->info().job_id);
 }
 
 void world::add_handlers(world_handlers handlers) {
@@ -306,6 +337,11 @@ status world::publish_device_memory(const world_options &options) {
 }
 
 status world::collect_device_memory() {
+    for (int each = 0; each < size(); ++each) {
+        auto node = launcher_->get(world_rank(each), node_key);
+        DIOMP_TRY(node);
+        node_names_.push_back(node.take());
+    }
     device_memory_.resize(static_cast<std::size_t>(size()));
     auto client_choice = launcher_->get(world_rank(0), device_memory_key);
     DIOMP_TRY(client_choice);
@@ -353,6 +389,24 @@ status world::name_device(world_rank session, status done) const {
 
 std::uint64_t world::memory_of(world_rank owner) const {
     return reinterpret_cast<std::uint64_t>(arena_->slot(owner));
+}
+
+status world::check_present(world_rank peer) const {
+    return watch_ != nullptr && watch_->has_ended(peer)
+               ? status(error(OMPX_ERR_PEER, "its session has ended"))
+               : status();
+}
+
+status world::map_again(world_rank session, void *to) const {
+    auto const &node = launcher_->info().local_ranks;
+    auto const found = std::ranges::find(node, session);
+    if (found == node.end()) {
+        return error(OMPX_ERR_RANK, fmt::format("rank {} is on another node", session.value()));
+    }
+    DIOMP_TRY(arena_->map_again(local_rank(static_cast<int>(found - node.begin())), 0,
+                                arena_->usable_bytes(), to));
+    static_cast<void>(::madvise(to, arena_->usable_bytes(), MADV_DONTDUMP)); // as the arena is
+    return {};
 }
 
 void world::freeze() {

@@ -7,9 +7,10 @@
 // and so on. Each client relays the start-up of its own sessions to the other clients by the job's
 // launcher.
 //
-// Each rank is treated as a separate node, so all data goes through the network conduit. A device's
-// memory is its rank's slot in the arena: a device address is valid in the whole world, and memory
-// of the client has no such address.
+// Sessions that share memory (transport/find_node.h) are a node, over TCP; each other rank is a
+// node of its own, so all data of clients goes through the network conduit. A device's memory is
+// its rank's slot in the arena: a device address is valid in the whole world, and memory of the
+// client has no such address.
 #pragma once
 
 #include "base/result.h"
@@ -27,6 +28,7 @@
 namespace diomp::transport {
 class arena;
 class conduit;
+class node_watch;
 } // namespace diomp::transport
 
 namespace diomp::launch {
@@ -83,6 +85,8 @@ struct world_options {
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
     bool encrypts_data = false; ///< the same on all ranks
+    int node_size = 0; ///< sessions of a node, at most; 0: any number. The same on all ranks
+    bool may_share_memory = true; ///< this session, with others
     /// conduit_options::device_memory; "off" at rank 0 disables it on all ranks.
     std::string network_device_memory = "auto";
     /// Kind of this rank's device memory if that is not its slot.
@@ -137,6 +141,15 @@ public:
         engine_->send(to, handler, std::as_bytes(std::span(bytes)));
     }
 
+    /// Name of the node of a rank: ranks of one node share memory.
+    [[nodiscard]] const std::string &node_of(world_rank rank) const {
+        return node_names_[rank.index()];
+    }
+    /// An error if the peer is on this rank's node and has ended: transfers there do not notice.
+    [[nodiscard]] status check_present(world_rank peer) const;
+    /// Maps the memory of a session of this node once more, at `to`, in place of what is there.
+    status map_again(world_rank session, void *to) const;
+
     /// Kind of a rank's device memory outside its slot; nullopt: there is none that the network can
     /// access.
     [[nodiscard]] std::optional<transport::memory_kind> device_memory(world_rank owner) const {
@@ -151,6 +164,8 @@ public:
 private:
     world() = default;
     void add_handlers(world_handlers handlers);
+    /// Finds the sessions of this node. Collective; blocks.
+    status find_node(const world_options &options);
     status publish_device_memory(const world_options &options);
     status collect_device_memory();
 
@@ -158,9 +173,11 @@ private:
     int num_clients_ = 1;
     std::vector<int> num_devices_;
     std::unique_ptr<transport::arena> arena_;
+    std::unique_ptr<transport::node_watch> watch_; ///< null: no other rank is on this node
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;
     std::vector<std::optional<transport::memory_kind>> device_memory_; ///< [rank]
+    std::vector<std::string> node_names_;                              ///< [rank]
 };
 
 } // namespace diomp::offload::remote

@@ -19,6 +19,7 @@ void world_terms::add(const device_description &device) {
 std::string encode(const world_terms &terms) {
     packet_writer packet;
     packet.text(terms.network);
+    packet.number(static_cast<std::uint32_t>(terms.node_size));
     packet.text(terms.node);
     for (bool const each : {terms.encrypts_data, terms.have_adapters, terms.is_on_one_host}) {
         packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
@@ -34,6 +35,7 @@ result<world_terms> decode_terms(std::string_view bytes) {
     packet_reader packet(bytes);
     world_terms terms;
     terms.network = packet.text();
+    terms.node_size = static_cast<int>(packet.number<std::uint32_t>());
     terms.node = packet.text();
     for (bool *each : {&terms.encrypts_data, &terms.have_adapters, &terms.is_on_one_host}) {
         *each = packet.number<std::uint8_t>() != 0;
@@ -58,7 +60,10 @@ result<agreed_terms> agree(const world_terms &own, int rank, const client_exchan
         DIOMP_TRY(decoded);
         world_terms const &theirs = decoded.value();
         world_terms &all = agreed.all;
-        all.network = i == 0 && rank != 0 ? theirs.network : all.network;
+        if (i == 0 && rank != 0) {
+            all.network = theirs.network;
+            all.node_size = theirs.node_size;
+        }
         all.encrypts_data = all.encrypts_data || theirs.encrypts_data;
         all.have_adapters = all.have_adapters && theirs.have_adapters;
         all.is_on_one_host = all.is_on_one_host && theirs.is_on_one_host && theirs.node == own.node;

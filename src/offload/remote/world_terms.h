@@ -15,6 +15,7 @@ namespace diomp::offload::remote {
 
 struct world_terms {
     std::string network; ///< DIOMP_NETWORK; that of rank 0 applies
+    int node_size = 0;   ///< world_options::node_size; that of rank 0 applies
     std::string node;    ///< of the client, launch::node_identity()
     bool encrypts_data = false;
     bool have_adapters = true;

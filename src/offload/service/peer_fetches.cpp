@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace diomp::offload::service {
@@ -151,8 +152,10 @@ void peer_fetches::send_reply(const copy_request &request, const status &done) {
     }
     packet_writer packet;
     packet.number(request.what.ticket);
-    if (!done) {
-        packet.bytes(done.failure().message());
+    if (!done) { // messages in shared memory are short
+        packet.bytes(std::string_view(done.failure().message())
+                         .substr(0, ranks_->conduit().max_message_bytes(request.source) -
+                                        sizeof request.what.ticket));
     }
     ranks_->send(request.source, remote::world::copy_reply_handler, packet.take());
 }

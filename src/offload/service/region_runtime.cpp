@@ -2,6 +2,8 @@
 #include "offload/service/region_runtime.h"
 
 #include "offload/remote_table.h"
+#include "offload/service/target.h"
+#include "transport/arena.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -95,7 +97,11 @@ std::optional<remote::call_error> region_runtime::run_collective(std::string_vie
     return failure;
 }
 
-status region_runtime::start(const memory &of_device, const std::string &conduit, bool encrypts,
+int region_runtime::map_memory(void *ranks, std::int32_t session, void *to) {
+    return static_cast<remote::world *>(ranks)->map_again(world_rank(session), to) ? 0 : -1;
+}
+
+status region_runtime::start(remote::world &ranks, const std::string &network, bool encrypts,
                              const std::string &timeout) {
     auto library = load();
     DIOMP_TRY(library);
@@ -105,32 +111,29 @@ status region_runtime::start(const memory &of_device, const std::string &conduit
         ::dlsym(library.value(), DIOMP_SESSION_FENCE));
     collective_ = reinterpret_cast<diomp_session_collective_function>(
         ::dlsym(library.value(), DIOMP_SESSION_COLLECTIVE));
-    if (begin == nullptr || fence_ == nullptr || collective_ == nullptr) {
+    lost_ =
+        reinterpret_cast<diomp_session_lost_function>(::dlsym(library.value(), DIOMP_SESSION_LOST));
+    if (begin == nullptr || fence_ == nullptr || collective_ == nullptr || lost_ == nullptr) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");
     }
     forget_settings();
-    ::setenv("DIOMP_CONDUIT", conduit.c_str(), 1);
+    ::setenv("DIOMP_NETWORK", network.c_str(), 1);
     ::setenv("DIOMP_ERRORS", "return", 1);
     // Memory of the device that becomes part of the segment, and the runtime's own.
-    std::size_t const segment_bytes = of_device.nbytes + (std::size_t{64} << 20);
+    std::size_t const memory_bytes = ranks.arena().usable_bytes();
+    std::size_t const segment_bytes = memory_bytes + (std::size_t{64} << 20);
     ::setenv("DIOMP_SEGMENT_SIZE", std::to_string(segment_bytes).c_str(), 1);
     ::setenv("DIOMP_TIMEOUT", timeout.c_str(), 1);
     if (encrypts) {
         ::setenv("DIOMP_ENCRYPT", "all", 1);
     }
-    session_ = {DIOMP_SESSION_TABLE_VERSION,
-                launcher_->info().rank.value(),
-                launcher_->info().size,
-                launcher_.get(),
-                put,
-                complete_fence,
-                get,
-                of_device.base,
-                of_device.nbytes,
-                conduit == "tcp" ? 1 : 0, // UCX may have registered the pages
-                this,
-                report};
+    session_ = {DIOMP_SESSION_TABLE_VERSION, launcher_->info().rank.value(), launcher_->info().size,
+                launcher_.get(), put, complete_fence, get,
+                to_pointer(ranks.memory_of(ranks.rank())), memory_bytes, &ranks,
+                ranks.node_of(ranks.rank()).c_str(), ranks.rank().value(),
+                // UCX registers the segment when it starts.
+                network == "tcp" ? map_memory : nullptr, this, report};
     char const *const failure = begin(&session_);
     return failure == nullptr
                ? status()

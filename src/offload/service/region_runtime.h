@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "launch/launch.h"
 #include "offload/remote/protocol.h"
+#include "offload/remote/world.h"
 #include "offload/session_table.h"
 
 #include <cstddef>
@@ -24,16 +25,15 @@ public:
     explicit region_runtime(std::unique_ptr<launch::launcher> launcher)
         : launcher_(std::move(launcher)) {}
 
-    struct memory {
-        void *base = nullptr;
-        std::size_t nbytes = 0;
-    };
-    /// Loads and starts the runtime; `conduit` connects its ranks, and waits in its calls end after
-    /// `timeout` (a value of DIOMP_TIMEOUT). Collective; blocks. Changes the environment.
-    status start(const memory &of_device, const std::string &conduit, bool encrypts,
+    /// Loads and starts the runtime; its ranks are sessions of `ranks`, and `network` connects
+    /// those that do not share memory. Waits in its calls end after `timeout` (a value of
+    /// DIOMP_TIMEOUT). Collective; blocks. Changes the environment.
+    status start(remote::world &ranks, const std::string &network, bool encrypts,
                  const std::string &timeout);
     /// Completes the transfers of all regions so far. Blocks. Any thread.
     void fence() const { fence_(); }
+    /// A session of this node has ended. Any thread.
+    void on_lost(world_rank in_world) const { lost_(in_world.value()); }
     /// Makes an encoded collective call of the host on the device's memory. Blocks. Returns its
     /// error. Any thread.
     [[nodiscard]] std::optional<remote::call_error> run_collective(std::string_view call) const;
@@ -42,6 +42,8 @@ public:
     std::string take_error(std::size_t max_bytes);
 
 private:
+    static int map_memory(void *ranks, std::int32_t session, void *to);
+
     std::unique_ptr<launch::launcher> launcher_;
     static void report(void *self, std::int32_t code, const char *function, const char *arguments,
                        const char *message, const char *remedy);
@@ -50,6 +52,7 @@ private:
     // Set by start().
     diomp_session_fence_function fence_ = nullptr;
     diomp_session_collective_function collective_ = nullptr;
+    diomp_session_lost_function lost_ = nullptr;
     std::mutex mutex_;  ///< leaf lock; protects the rest
     std::string error_; ///< encoded
 };

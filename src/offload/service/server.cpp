@@ -251,6 +251,8 @@ void server::run_session_process(session_process &own, const lent_device &device
     options.memory_bytes = device.description.memory_bytes;
     options.min_kernel_time_s = chosen_.min_kernel_time_s;
     options.network_device_memory = chosen_.network_device_memory;
+    // Sockets that pass memory would let a session of another client fetch it.
+    options.may_share_memory = chosen_.rights == confinement::off;
     options.activities = own.activities;
     options.pipes = &own.pipes;
     status const served = service::serve(own.client, options);

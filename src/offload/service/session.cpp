@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <vector>
 
@@ -30,6 +31,7 @@ private:
     void receive_frames(); ///< body of the thread for control frames
     /// Starts the runtime for calls in regions, with the sessions of other ranks.
     status start_runtime(const remote::join_frame &location);
+    void on_peer_lost(world_rank lost, const std::string &why);
     status load(packet_reader &packet);
     void reply_with(std::uint64_t address);
     [[noreturn]] void leave();
@@ -44,6 +46,9 @@ private:
     std::unique_ptr<session_transfers> transfers_;
     std::unique_ptr<batch_runner> runner_;
     std::unique_ptr<executor> executor_;
+    enum class runtime_start { none, begun, complete };
+    std::atomic<runtime_start> start_{runtime_start::none};
+    region_runtime *regions_ = nullptr; ///< lives until the process ends
     std::unique_ptr<remote::world> world_;
 };
 
@@ -82,6 +87,8 @@ status session::join() {
     remote::world_options options;
     options.conduit = location.conduit;
     options.encrypts_data = location.encrypts_data;
+    options.node_size = static_cast<int>(location.node_size);
+    options.may_share_memory = options_.may_share_memory;
     options.num_clients = static_cast<int>(location.num_clients);
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
@@ -106,11 +113,8 @@ status session::join() {
                                                        : remote::host_scope::several_hosts};
     auto made = remote::world::create(
         remote::make_session_launcher(client_, position, options_.timeout_s), options,
-        std::move(handlers), [this](world_rank lost, const std::string &why) {
-            // The client handles the loss of a device in all other respects. If the client is lost,
-            // its connection closes.
-            transfers_->on_peer_lost(lost, why);
-        });
+        std::move(handlers),
+        [this](world_rank lost, const std::string &why) { on_peer_lost(lost, why); });
     DIOMP_TRY(made);
     world_ = made.take();
     target_->set_slot({world_->memory_of(world_->rank()), world_->arena().usable_bytes()});
@@ -125,6 +129,18 @@ status session::join() {
     return location.has_runtime ? start_runtime(location) : status();
 }
 
+/// The client handles the loss of a device in all other respects. If the client is lost, its
+/// connection closes.
+void session::on_peer_lost(world_rank lost, const std::string &why) {
+    transfers_->on_peer_lost(lost, why);
+    if (start_.load() == runtime_start::begun) {
+        std::_Exit(1); // the start may wait for the lost session for ever
+    }
+    if (start_.load() == runtime_start::complete) {
+        regions_->on_lost(lost);
+    }
+}
+
 status session::start_runtime(const remote::join_frame &location) {
     remote::world_position const position{.rank = world_rank(static_cast<int>(location.client)),
                                           .size = static_cast<int>(location.num_clients),
@@ -132,13 +148,12 @@ status session::start_runtime(const remote::join_frame &location) {
                                           .scope = location.is_on_one_host
                                                        ? remote::host_scope::one_host
                                                        : remote::host_scope::several_hosts};
-    // Lives until the process ends.
-    auto &regions =
-        *new region_runtime(remote::make_session_launcher(client_, position, options_.timeout_s));
-    DIOMP_TRY(regions.start(
-        {to_pointer(world_->memory_of(world_->rank())), world_->arena().usable_bytes()},
-        location.conduit, location.encrypts_data, location.timeout));
-    runner_->use_runtime(regions);
+    regions_ =
+        new region_runtime(remote::make_session_launcher(client_, position, options_.timeout_s));
+    start_.store(runtime_start::begun);
+    DIOMP_TRY(regions_->start(*world_, location.conduit, location.encrypts_data, location.timeout));
+    start_.store(runtime_start::complete);
+    runner_->use_runtime(*regions_);
     reply_with(0);
     return {};
 }

@@ -21,6 +21,7 @@ struct session_options {
     double timeout_s = 60;        ///< of start-up
     double min_kernel_time_s = 0;
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
+    bool may_share_memory = true;               ///< with other sessions of its world
     /// In memory shared with the service.
     activity_table *activities = nullptr;
     /// The service also keeps the read ends, and sends the remaining output of a crashed session.

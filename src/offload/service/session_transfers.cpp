@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -60,6 +61,9 @@ status session_transfers::copy_here(std::uint64_t destination, std::uint64_t sou
 
 status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
                                        std::uint64_t source, std::size_t nbytes) {
+    if (ranks_->conduit().direct_base(to) != nullptr) {
+        return copy_in_node(to, destination, source, nbytes);
+    }
     std::string staged;
     void const *from = to_pointer(source);
     transport::memory_kinds kinds;
@@ -86,6 +90,17 @@ status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
                            [&] { return fmt::format("copying {} bytes to it", nbytes); });
 }
 
+status session_transfers::copy_in_node(world_rank to, std::uint64_t destination,
+                                       std::uint64_t source, std::size_t nbytes) {
+    if (device_.is_loadable(source, nbytes)) {
+        std::memcpy(to_pointer(destination), to_pointer(source), nbytes);
+    } else {
+        DIOMP_TRY(device_.read(to_pointer(destination), source, nbytes));
+        moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
+    }
+    return ranks_->check_present(to);
+}
+
 bool session_transfers::has(world_rank owner, std::uint64_t address, std::size_t nbytes) const {
     return slot{ranks_->memory_of(owner), ranks_->arena().usable_bytes()}.has(address, nbytes);
 }
@@ -103,6 +118,10 @@ status session_transfers::pull(world_rank from, std::uint64_t destination, std::
 
 status session_transfers::get_from_slot(world_rank from, std::uint64_t destination,
                                         std::uint64_t source, std::size_t nbytes) {
+    if (ranks_->conduit().direct_base(from) != nullptr) {
+        std::memcpy(to_pointer(destination), to_pointer(source), nbytes);
+        return ranks_->check_present(from);
+    }
     messaging::pooled_completion completion;
     DIOMP_TRY(ranks_->conduit().rma()->get(from, source, to_pointer(destination), nbytes,
                                            completion.count()));
@@ -110,7 +129,6 @@ status session_transfers::get_from_slot(world_rank from, std::uint64_t destinati
                            [&] { return fmt::format("copying {} bytes from it", nbytes); });
 }
 
-/// The pages may be others than those of the arena: region_runtime.
 static void remove_whole_pages(std::uint64_t address, std::uint64_t nbytes) {
     auto const page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     std::uint64_t const first = (address + page - 1) / page * page;

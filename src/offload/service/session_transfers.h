@@ -46,6 +46,10 @@ private:
     status copy_to_slot(world_rank to, std::uint64_t destination, std::uint64_t source,
                         std::size_t nbytes);
 
+    /// Copies to the slot of a device whose session shares memory with this one.
+    status copy_in_node(world_rank to, std::uint64_t destination, std::uint64_t source,
+                        std::size_t nbytes);
+
     target &device_;
     remote::world *ranks_ = nullptr;
     moved_bytes moved_;

@@ -33,6 +33,7 @@ TEST(remote_protocol, fields_survive_the_wire) {
     EXPECT_EQ(join.value().conduit, "tcp");
     EXPECT_TRUE(join.value().is_on_one_host);
     EXPECT_TRUE(join.value().encrypts_data);
+    EXPECT_EQ(join.value().node_size, 3U);
     packet_reader accepted(all[1].bytes);
     ASSERT_EQ(accepted.type<frame>(), frame::accepted);
     auto const offered = decode_device_description(accepted);

@@ -99,9 +99,15 @@ class remote_rights_test(remote_case):
 
     def test_confined_regions_make_calls(self):
         lender = service(self, "--confine", "available", devices=2, memory="1G")
-        self.calls_in_regions(lender, 2)
+        self.calls_in_regions(lender, 2, CONFINED="1")
         self.wait_until(lambda: not lender.sessions(), "the end of the sessions")
         self.wait_until(lambda: not self.files(), f"an empty folder instead of {self.files()}")
+
+    def test_confined_sessions_share_no_memory(self):
+        """Unlike others: a session of another client could take the memory."""
+        for options, path in ((["--confine", "available"], "tcp"), ([], "shm")):
+            lender = service(self, *options, devices=2)
+            self.assertRegex(self.paths(lender), rf"from own remote devices by {path}, service to service")
 
     def test_a_crash_of_a_confined_session_is_reported(self):
         lender = service(self, "--confine", "available")

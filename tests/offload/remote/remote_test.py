@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import re
+import signal
 import unittest
 from pathlib import Path
 
@@ -137,6 +138,28 @@ class remote_test(remote_case):
         self.exercise(f"{service(self, devices='host').name}*1", 0, 1, "globals")
         own = {name for name in temporary() - before if os.stat(os.path.join("/tmp", name)).st_uid == os.getuid()}
         self.assertEqual({name for name in own if self.is_image(os.path.join("/tmp", name))}, set())
+
+    def test_sessions_of_two_services_share_memory(self):
+        lenders = [service(self), service(self)]
+        self.assertIn("by shm, service to service", self.paths(*lenders))
+        self.assertIn("by tcp, service to service", self.paths(*lenders, DIOMP_CONDUIT="tcp"))
+        self.assertIn("by tcp, service to service", self.paths(*lenders, DIOMP_NODE_SIZE="1"))
+
+    def test_sessions_that_share_memory_leave_nothing(self):
+        """However they end; the others of the job end too, and the service goes on."""
+        lender = service(self, devices=3, memory="1G")
+        for victim in (0, 1):
+            job = self.start_calls_in_regions(lender, 3)
+            self.wait_until(lambda: len(lender.sessions()) == 3 or job.poll() is not None, "three sessions")
+            sessions = lender.sessions()
+            if len(sessions) == 3:
+                os.kill(sessions[victim], signal.SIGKILL)
+            job.communicate(timeout=LIMIT_S)
+            self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+            shared = os.listdir("/dev/shm")
+            self.assertEqual([name for name in shared if any(str(pid) in name for pid in sessions)], [])
+            self.assertEqual(self.files(), [])
+        self.calls_in_regions(lender, 3)
 
     @staticmethod
     def is_image(path):

@@ -48,6 +48,7 @@ inline std::vector<sample> samples() {
     join.conduit = "tcp";
     join.is_on_one_host = true;
     join.encrypts_data = true;
+    join.node_size = 3;
     all.push_back({packet_kind::join, encode(join)});
     remote::device_description offered;
     offered.num_devices = 4;

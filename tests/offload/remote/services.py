@@ -34,6 +34,7 @@ MOVER = [os.environ["DIOMP_TEST_MOVER"], os.environ["DIOMP_TEST_LIBDIOMP"]]
 CUDA = os.environ["DIOMP_TEST_CUDA"]
 SPACE = os.environ["DIOMP_TEST_SPACE"]
 RUN = os.environ["DIOMP_TEST_RUN"]
+INFO = str(Path(RUN).with_name("diomp-info"))
 CALLS = os.environ["DIOMP_TEST_CALLS"]
 LIMIT_S = 100  # beside other programs: the whole exercise takes 4 s of two idle cores, up to 60 s of loaded ones
 # Of one side when the other one is gone.
@@ -104,14 +105,28 @@ class remote_case(unittest.TestCase):
         self.assertNotIn("error", err)
         return err
 
-    def calls_in_regions(self, lender, ranks, **variables):
-        """Of ranks that each have one device of the service. Returns what they write to standard error."""
+    def start_calls_in_regions(self, lender, ranks, **variables):
+        """Of ranks that each have one device of the service."""
         program = f'DIOMP_REMOTE_DEVICES="{lender.name}@$DIOMP_RANK*1" exec "$0" together'
-        job = self.start([RUN, "-n", str(ranks), "--bind-to", "none", "sh", "-c", program, CALLS], {
+        return self.start([RUN, "-n", str(ranks), "--bind-to", "none", "sh", "-c", program, CALLS], {
             "DIOMP_TOKEN": "a token", "DIOMP_LOCAL_DEVICES": "off", "DIOMP_ERRORS": "return", **variables})
+
+    def calls_in_regions(self, lender, ranks, **variables):
+        """Returns what the ranks write to standard error."""
+        job = self.start_calls_in_regions(lender, ranks, **variables)
         out, err = job.communicate(timeout=LIMIT_S)
         self.assertEqual((job.returncode, out), (0, "device calls on host devices: ok\n"), err)
         return err
+
+    def paths(self, *lenders, **variables):
+        """From rank 0 to the memory of two ranks, of which each has the next device of these services."""
+        devices = [f"{lender.name}@{i % 2 if len(lenders) == 1 else 0}*1" for i, lender in enumerate((lenders * 2)[:2])]
+        program = f'set {" ".join(devices)}; shift $DIOMP_RANK; DIOMP_REMOTE_DEVICES="$1" exec "$0" --topology'
+        job = self.start([RUN, "-n", "2", "--bind-to", "none", "sh", "-c", program, INFO], {
+            "DIOMP_TOKEN": "a token", "DIOMP_LOCAL_DEVICES": "off", **variables})
+        out, err = job.communicate(timeout=LIMIT_S)
+        self.assertEqual(job.returncode, 0, err)
+        return "".join(line for line in out.splitlines(True) if line.startswith("  rank 1: "))
 
     def assert_serves(self, services):
         """That a client finds a device that works."""

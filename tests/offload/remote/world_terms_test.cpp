@@ -74,12 +74,14 @@ TEST(world_terms, what_one_rank_lacks_all_lack) {
     world_terms away = terms("b", {device("b", 1)});
     away.encrypts_data = true;
     away.have_adapters = false;
+    away.node_size = 2;
     auto const first = agree(near, 0, replying({away}));
     auto const second = agree(away, 1, replying({near}));
     ASSERT_TRUE(first.ok() && second.ok());
     EXPECT_EQ(first.value().all.network, "a");
     EXPECT_EQ(second.value().all.network, "a") << "that of rank 0";
     for (auto const *each : {&first.value().all, &second.value().all}) {
+        EXPECT_EQ(each->node_size, 0) << "that of rank 0";
         EXPECT_TRUE(each->encrypts_data);
         EXPECT_FALSE(each->have_adapters);
         EXPECT_FALSE(each->is_on_one_host);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "transport/find_node.h"
+
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "launch/launch.h"
+#include "launch/same_node.h"
+#include "transport/fd_exchange.h"
+#include "transport/node_watch.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <span>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace diomp::transport {
+namespace {
+
+constexpr int file_timeout_ms = 30000;
+constexpr const char *processes_key = "find_node.processes";
+constexpr const char *name_key = "find_node.name";
+constexpr const char *ranks_key = "find_node.ranks";
+
+/// Equal for processes whose users and process ids mean the same; "" where that is not known.
+std::string describe_surroundings() {
+    std::string text = fmt::format("{}/{}", launch::node_identity(), ::geteuid());
+    for (const char *const kind : {"pid", "user", "net"}) {
+        struct stat about{};
+        if (::stat(fmt::format("/proc/self/ns/{}", kind).c_str(), &about) != 0) {
+            return {};
+        }
+        text += fmt::format("/{}", about.st_ino);
+    }
+    return text;
+}
+
+result<std::string> make_name() {
+    std::array<std::byte, 16> random{};
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+        return system_error("getrandom", errno);
+    }
+    return to_hex(random);
+}
+
+std::string socket_of(const std::string &name) { return "diomp-node-" + name; }
+
+/// Memory that contains the name, with the lock that node_watch of the other rank must see.
+unique_fd make_probe(const std::string &name) {
+    unique_fd made(::memfd_create("diomp-node", MFD_CLOEXEC));
+    bool const is_good =
+        made.valid() &&
+        ::write(made.get(), name.data(), name.size()) == static_cast<ssize_t>(name.size()) &&
+        lock_record(made.get(), 0);
+    return is_good ? std::move(made) : unique_fd();
+}
+
+bool is_probe(int fd, const std::string &name) {
+    std::string content(name.size() + 1, '\0');
+    auto const length = ::pread(fd, content.data(), content.size(), 0);
+    return length == static_cast<ssize_t>(name.size()) && content.starts_with(name) &&
+           is_record_locked(fd, 0);
+}
+
+class node_finder {
+public:
+    node_finder(launch::launcher &launcher, int max_ranks)
+        : launcher_(launcher), self_(launcher.info().rank), max_ranks_(max_ranks) {}
+
+    result<found_node> run(bool may_share) {
+        DIOMP_TRY(publish(may_share));
+        DIOMP_TRY(launcher_.fence());
+        DIOMP_TRY(find_candidates());
+        unique_fd const probe = send_probe(); // its lock lasts until the next fence
+        DIOMP_TRY(launcher_.fence());
+        DIOMP_TRY(confirm());
+        DIOMP_TRY(launcher_.fence());
+        return read_confirmed();
+    }
+
+private:
+    status publish(bool may_share) {
+        auto made = make_name();
+        DIOMP_TRY(made);
+        name_ = made.take();
+        std::string const surroundings = may_share ? describe_surroundings() : "";
+        if (!surroundings.empty()) {
+            auto opened = listen_for_peers(socket_of(name_), launcher_.info().size);
+            listener_ = opened ? opened.take() : unique_fd();
+        }
+        DIOMP_TRY(launcher_.put(processes_key, listener_.valid() ? surroundings : ""));
+        return launcher_.put(name_key, name_);
+    }
+
+    /// The ranks that appear to be on the node of this one.
+    status find_candidates() {
+        candidates_ = {self_};
+        auto own = launcher_.get(self_, processes_key);
+        DIOMP_TRY(own);
+        if (own.value().empty()) {
+            return {};
+        }
+        candidates_.clear();
+        for (int each = 0; each < launcher_.info().size; ++each) {
+            auto theirs = launcher_.get(world_rank(each), processes_key);
+            DIOMP_TRY(theirs);
+            if (theirs.value() == own.value()) {
+                candidates_.emplace_back(each);
+            }
+        }
+        if (max_ranks_ > 0) {
+            auto const position = std::ranges::find(candidates_, self_) - candidates_.begin();
+            auto const first = position / max_ranks_ * max_ranks_;
+            candidates_.erase(candidates_.begin(), candidates_.begin() + first);
+            candidates_.resize(std::min(candidates_.size(), static_cast<std::size_t>(max_ranks_)),
+                               self_);
+        }
+        return {};
+    }
+
+    /// Passes memory to the first candidate.
+    unique_fd send_probe() {
+        if (candidates_.front() == self_) {
+            return {};
+        }
+        unique_fd probe = make_probe(name_);
+        auto const first = launcher_.get(candidates_.front(), name_key);
+        std::string const own = std::to_string(self_.value());
+        if (!probe.valid() || !first) {
+            return probe;
+        }
+        int const fd = probe.get();
+        if (status const sent =
+                send_descriptors(socket_of(first.value()), std::as_bytes(std::span(own)), {&fd, 1});
+            !sent) {
+            log(log_level::debug, "rank {} does not share memory with rank {}: {}", self_.value(),
+                candidates_.front().value(), sent.failure().message());
+        }
+        return probe;
+    }
+
+    /// The first candidate publishes which others have passed memory to it.
+    status confirm() {
+        if (candidates_.front() != self_) {
+            return {};
+        }
+        std::vector<int> confirmed{self_.value()};
+        while (candidates_.size() > 1) {
+            auto bundle = receive_descriptors(listener_.get(), 0);
+            if (!bundle) {
+                break;
+            }
+            int sender = -1;
+            auto const *const text = reinterpret_cast<const char *>(bundle.value().bytes.data());
+            std::from_chars(text, text + bundle.value().bytes.size(), sender);
+            if (std::ranges::find(candidates_, world_rank(sender)) == candidates_.end() ||
+                bundle.value().fds.size() != 1) {
+                continue;
+            }
+            auto name = launcher_.get(world_rank(sender), name_key);
+            if (name && is_probe(bundle.value().fds.front().get(), name.value())) {
+                confirmed.push_back(sender);
+            }
+        }
+        std::ranges::sort(confirmed);
+        return launcher_.put(ranks_key, fmt::format("{}", fmt::join(confirmed, " ")));
+    }
+
+    result<found_node> read_confirmed() {
+        auto text = launcher_.get(candidates_.front(), ranks_key);
+        DIOMP_TRY(text);
+        found_node found;
+        char const *at = text.value().data();
+        char const *const end = at + text.value().size();
+        for (int rank = 0; at < end; ++at) { // after each number a space
+            at = std::from_chars(at, end, rank).ptr;
+            found.ranks.emplace_back(rank);
+        }
+        if (std::ranges::find(found.ranks, self_) == found.ranks.end()) {
+            return found_node{{self_}, name_, {}};
+        }
+        auto name = launcher_.get(found.ranks.front(), name_key);
+        DIOMP_TRY(name);
+        found.name = name.take();
+        if (found.ranks.size() > 1) {
+            auto shared = share_file(found);
+            DIOMP_TRY(shared);
+            found.file = shared.take();
+        }
+        return found;
+    }
+
+    /// The first rank of the node makes the file.
+    result<unique_fd> share_file(const found_node &found) {
+        if (found.ranks.front() != self_) {
+            return fetch_descriptor(socket_of(found.name), file_timeout_ms);
+        }
+        unique_fd made(::memfd_create("diomp-node", MFD_CLOEXEC));
+        if (!made.valid()) {
+            return system_error("memfd_create", errno);
+        }
+        DIOMP_TRY(serve_descriptor(listener_.get(), made.get(),
+                                   static_cast<int>(found.ranks.size()) - 1, file_timeout_ms));
+        return made;
+    }
+
+    launch::launcher &launcher_;
+    world_rank self_;
+    int max_ranks_;
+    std::string name_;
+    unique_fd listener_;
+    std::vector<world_rank> candidates_;
+};
+
+} // namespace
+
+result<found_node> find_node(launch::launcher &launcher, const node_search &how) {
+    return node_finder(launcher, how.max_ranks).run(how.may_share);
+}
+
+} // namespace diomp::transport

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Which ranks of a job share memory, where no launcher knows it: processes that several programs
+// have started, perhaps for different users or in different containers. A rank belongs to the node
+// of the first rank that it has passed a descriptor to, as the ranks of a node do with the arena's.
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+#include <string>
+#include <vector>
+
+namespace diomp::launch {
+class launcher;
+}
+
+namespace diomp::transport {
+
+struct node_search {
+    bool may_share = false; ///< this rank
+    int max_ranks = 0;      ///< of a node, equal on all ranks; 0: any number
+};
+
+struct found_node {
+    std::vector<world_rank> ranks; ///< ascending; with this rank
+    std::string name;              ///< equal on the ranks of the node only; [0-9a-f]
+    unique_fd file;                ///< the same file on all ranks; none if there is one rank
+};
+
+/// Processes are on one node if they have the same user, host and namespaces of processes, users
+/// and network, a descriptor can be passed from one to the other, and each sees record locks of the
+/// other in its memory (node_watch). Collective over the job: three fences. Blocks; leaves nothing
+/// in the system. Errors: of the launcher.
+result<found_node> find_node(launch::launcher &launcher, const node_search &how);
+
+} // namespace diomp::transport
