@@ -156,8 +156,8 @@ class remote_test(remote_case):
                 os.kill(sessions[victim], signal.SIGKILL)
             job.communicate(timeout=LIMIT_S)
             self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
-            shared = os.listdir("/dev/shm")
-            self.assertEqual([name for name in shared if any(str(pid) in name for pid in sessions)], [])
+            self.wait_until(lambda own=sessions: not any(str(pid) in name for pid in own for name in os.listdir("/dev/shm")),
+                            "the end of libomp's files")
             self.assertEqual(self.files(), [])
         self.calls_in_regions(lender, 3)
 
