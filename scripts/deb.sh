@@ -21,11 +21,20 @@ packaged=$(dpkg-parsechangelog -l debian/changelog -S Version)
 
 DIOMP_LLVM_SOURCE=$(scripts/fetch-llvm.sh) || fail "without the source of libomptarget there is no diomp-offload"
 export DIOMP_LLVM_SOURCE
-profiles=
+profiles=()
+python=yes
 scripts/python-env.sh >/dev/null || {
     echo "deb.sh: going on without python3-diomp"
-    profiles=pkg.diomp.nopython
+    python=no
+    profiles+=(pkg.diomp.nopython)
 }
+flang=$(sed -n 's/^Package: diomp-\(flang-[0-9]*\)$/\1/p' debian/control)
+# shellcheck disable=SC2086 # a list of words
+if dpkg -s $flang >/dev/null 2>&1; then
+    profiles+=(pkg.diomp.flang)
+else
+    echo "deb.sh: going on without diomp-$flang, which needs $flang (scripts/setup.sh --flang)"
+fi
 
 # A copy, since a build of packages leaves files in the tree. What is committed and what is new, without what git ignores.
 mkdir -p "$folder"
@@ -38,7 +47,7 @@ if [ -e .git ]; then
 else
     find . -path ./build -prune -o -type f -printf '%P\0'
 fi | tar -c --null --files-from=- --ignore-failed-read | tar -xC "$copy"
-[ -n "$profiles" ] || ln -s "$top/build/python-env" "$copy/build/python-env"
+[ "$python" = no ] || ln -s "$top/build/python-env" "$copy/build/python-env"
 
 # ccache's folder is named, since debhelper gives the build a home of its own.
 if command -v ccache >/dev/null; then
@@ -49,7 +58,7 @@ export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:+$DEB_BUILD_OPTIONS }parallel=${JO
 isolated=()
 ! unshare --net true 2>/dev/null || isolated=(unshare --net)
 began=$EPOCHSECONDS
-(cd "$copy" && "${isolated[@]}" dpkg-buildpackage --build=binary --no-sign --build-profiles="$profiles") >"$folder/build.log" 2>&1 || {
+(cd "$copy" && "${isolated[@]}" dpkg-buildpackage --build=binary --no-sign --build-profiles="$(IFS=, && echo "${profiles[*]}")") >"$folder/build.log" 2>&1 || {
     tail -n 30 "$folder/build.log" >&2
     fail "dpkg-buildpackage failed: the whole output is in $folder/build.log"
 }

@@ -16,9 +16,11 @@ def text_of(name):
         return file.read()
 
 
-def build_depends():
+def build_depends(optional=""):
+    """The packages that the build needs; or those that it needs with the profile `optional`."""
     block = re.search(r"^Build-Depends:\n((?: .*\n)+)", text_of("debian/control"), re.M)[1]
-    return set(re.findall(r"^ ([a-z0-9.+-]+)", block, re.M))
+    wanted = re.compile(rf"<{optional}>" if optional else r"^[^<]*$|<!")
+    return {re.match(r" ([a-z0-9.+-]+)", line)[1] for line in block.splitlines() if wanted.search(line)}
 
 
 class folder(unittest.TestCase):
@@ -44,6 +46,13 @@ class folder(unittest.TestCase):
         self.assertIn(major, names)
         for name in names:
             self.assertLessEqual({f"clang-{name}", f"llvm-{name}-dev", f"libomp-{name}-dev"}, build_depends())
+
+    def test_flang_is_of_the_version_of_clang(self):
+        names = re.findall(r"^Package: diomp-(flang-\d+)$", text_of("debian/control"), re.M)
+        self.assertEqual(build_depends("pkg.diomp.flang"), set(names))
+        major = re.search(r"^major=(\d+)$", text_of("scripts/fetch-llvm.sh"), re.M)[1]
+        self.assertEqual(names, [f"flang-{major}"])
+        self.assertTrue(os.path.exists(os.path.join(SOURCE, f"debian/diomp-flang-{major}.install")))
 
     def test_setup_installs_what_the_build_depends_on(self):
         names = set(re.findall(r"^([a-z0-9.+-]+) {2,}\S", text_of("scripts/setup.sh"), re.M))

@@ -55,6 +55,37 @@ install gfortran
 diompfc -O3 rows.f90 -o rows
 prints rows diomp-run -n 4 ./rows
 
+flang=$(dpkg-query -W -f='${Package}\n' 'diomp-flang-*' 2>/dev/null | sed 's/^diomp-//') || true
+if [ -n "$flang" ]; then
+    export DIOMP_FC=/usr/bin/flang-new-${flang#flang-}
+    [ -x "$DIOMP_FC" ] || fail "diomp-$flang does not bring $flang"
+    diompfc -O3 rows.f90 -o rows_flang
+    prints rows diomp-run -n 4 ./rows_flang
+    cat >flang.f90 <<'F'
+program flang
+    use diomp
+    use omp_lib
+    logical :: on_host
+    integer :: i, x(64)
+    x = 1
+    !$omp target parallel do map(tofrom: x)
+    do i = 1, 64
+        x(i) = x(i) + i
+    end do
+    !$omp target map(from: on_host)
+    on_host = omp_is_initial_device()
+    !$omp end target
+    if (ompx_get_rank_num() == 0) print '(a, i0, l2)', "sum ", sum(x), on_host
+end program
+F
+    echo "sum 2144 F" >flang.expected
+    diompfc -fopenmp-targets=x86_64-pc-linux-gnu flang.f90 -o flang
+    prints flang diomp-run -n 2 ./flang
+    unset DIOMP_FC
+else
+    echo "-- no diomp-flang-* among the packages"
+fi
+
 if dpkg -s python3-diomp >/dev/null 2>&1; then
     prints program diomp-run -n 4 python3 program.py
     python3 -c 'import importlib.metadata, diomp; assert importlib.metadata.version("diomp") == diomp.__version__'
