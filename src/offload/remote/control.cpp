@@ -3,6 +3,7 @@
 
 #include "base/secure/opening_connections.h"
 #include "offload/remote/protocol.h"
+#include "offload/remote/socket_bytes.h"
 
 #include <fmt/format.h>
 
@@ -155,7 +156,8 @@ control_connection::control_connection(unique_fd socket, secure::session_keys pr
 
 control_connection::control_connection(control_connection &&other) noexcept
     : socket_(std::move(other.socket_)), peer_(other.peer_), encoder_(std::move(other.encoder_)),
-      count_(other.count_), receiving_(std::move(other.receiving_)) {}
+      count_(other.count_), counted_from_(other.counted_from_),
+      receiving_(std::move(other.receiving_)) {}
 
 result<control_connection> control_connection::connect(const std::string &host, int port,
                                                        const secure::secret &token,
@@ -194,34 +196,59 @@ result<control_connection> control_connection::connect(const std::string &host, 
 
 void control_connection::share_count(frame_count &shared) {
     count_ = &shared;
+    counted_from_ = bytes_written(socket_.get()).value_or(0);
+    shared.begun_bytes.store(0);
+    shared.complete_bytes.store(0);
     shared.begun.store(encoder_.num_frames());
     shared.complete.store(encoder_.num_frames());
 }
 
-status control_connection::take_over() {
-    std::lock_guard const guard(send_mutex_);
+std::optional<std::uint64_t> control_connection::next_frame() const {
     // Code of a client runs in the session and may have written any value.
     std::uint64_t const begun = count_->begun.load();
-    if (begun != count_->complete.load() || begun < encoder_.num_frames() ||
-        begun > secure::max_frames) {
+    std::uint64_t const complete = count_->complete.load();
+    if (complete < encoder_.num_frames() || complete > begun || begun > secure::max_frames) {
+        return std::nullopt;
+    }
+    if (begun == complete) {
+        return begun;
+    }
+    // The process was killed before it had counted the frame: after it had sent it, or before.
+    auto const written = bytes_written(socket_.get());
+    if (begun > complete + 1 || !written) {
+        return std::nullopt;
+    }
+    std::uint64_t const counted = *written - counted_from_;
+    return counted == count_->complete_bytes.load() ? std::optional(complete)
+           : counted == count_->begun_bytes.load()  ? std::optional(begun)
+                                                    : std::nullopt;
+}
+
+status control_connection::take_over() {
+    std::lock_guard const guard(send_mutex_);
+    auto const next = next_frame();
+    if (!next) {
         shut_down();
         return connection_lost("the session ended while it was sending");
     }
-    encoder_.skip_to(begun);
+    encoder_.skip_to(*next);
     return {};
 }
 
 status control_connection::send(std::string_view packet) {
     std::lock_guard const guard(send_mutex_);
-    if (count_ != nullptr) {
-        count_->begun.store(encoder_.num_frames() + 1);
-    }
     std::string bytes;
-    encoder_.append(bytes, packet);
-    DIOMP_TRY(send_bytes(bytes));
-    if (count_ != nullptr) {
-        count_->complete.store(encoder_.num_frames());
+    if (count_ == nullptr) {
+        encoder_.append(bytes, packet);
+        return send_bytes(bytes);
     }
+    count_->begun.store(encoder_.num_frames() + 1);
+    encoder_.append(bytes, packet);
+    std::uint64_t const end = count_->complete_bytes.load() + bytes.size();
+    count_->begun_bytes.store(end);
+    DIOMP_TRY(send_bytes(bytes));
+    count_->complete_bytes.store(end);
+    count_->complete.store(encoder_.num_frames());
     return {};
 }
 

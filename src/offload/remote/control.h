@@ -29,10 +29,12 @@ namespace diomp::offload::remote {
 inline constexpr secure::party service_party{secure::role::service, 0};
 
 /// Number of frames sent, in memory shared by two processes: the sender, and the process that may
-/// continue sending after the sender has ended.
+/// continue sending after the sender has ended. The bytes count from share_count() on.
 struct frame_count {
     std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> begun_bytes{0}; ///< to the end of the last frame begun
     std::atomic<std::uint64_t> complete{0};
+    std::atomic<std::uint64_t> complete_bytes{0}; ///< to the end of the last complete frame
 };
 
 /// One connection. send() may be called by any thread, receive() by one thread at a time, also
@@ -75,7 +77,8 @@ public:
         return count_ != nullptr && count_->begun.load() != count_->complete.load();
     }
     /// Call when the other process has ended; this process sends from now on. OMPX_ERR_PEER: the
-    /// other process ended in the middle of a frame, so nothing can follow.
+    /// other process ended in the middle of a frame, so nothing can follow. A frame that it had
+    /// begun to count does no harm on a TCP socket, which knows how many bytes were written.
     status take_over();
 
     [[nodiscard]] int fd() const { return socket_.get(); }
@@ -84,6 +87,8 @@ public:
 
 private:
     status send_bytes(std::string_view bytes) const;
+    /// Number of the frame that follows what the other process has written.
+    [[nodiscard]] std::optional<std::uint64_t> next_frame() const;
     status read_fully(char *into, std::size_t nbytes, double timeout_s) const;
     status read_growing(std::string &into, std::size_t nbytes, double timeout_s) const;
 
@@ -92,6 +97,7 @@ private:
     std::mutex send_mutex_; ///< protects the next two
     secure::frame_encoder encoder_;
     frame_count *count_ = nullptr;
+    std::uint64_t counted_from_ = 0; ///< bytes written before share_count()
     secure::frame_cipher receiving_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <utility>
 
@@ -38,6 +39,20 @@ inline control_pair make_control_pair() {
     auto [client, service] = agree();
     return {{diomp::unique_fd(ends[0]), std::move(client)},
             {diomp::unique_fd(ends[1]), std::move(service)}};
+}
+
+/// The same, connected by TCP.
+inline control_pair make_tcp_control_pair() {
+    diomp::unique_fd const listener(diomp::offload::remote::listen_at("127.0.0.1", 0).take());
+    sockaddr_in address{};
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr *>(&address), &length), 0);
+    diomp::unique_fd here(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(here.get(), reinterpret_cast<sockaddr *>(&address), length), 0);
+    diomp::unique_fd there(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    EXPECT_TRUE(there.valid());
+    auto [client, service] = agree();
+    return {{std::move(here), std::move(client)}, {std::move(there), std::move(service)}};
 }
 
 } // namespace diomp_test

@@ -228,6 +228,49 @@ TEST_F(control_handover, nothing_follows_half_a_frame) {
     EXPECT_FALSE(here_->receive(5).ok());
 }
 
+// A session that is killed between a send and its count, or before the send.
+TEST_F(control_handover, a_tcp_socket_knows_whether_the_last_frame_was_sent) {
+    for (bool const was_sent : {true, false}) {
+        diomp_test::control_pair over = diomp_test::make_tcp_control_pair();
+        ASSERT_TRUE(over.service.send("before").ok());
+        run_in_session(over.service, *count_, [&](control_connection &link) {
+            static_cast<void>(link.send("first"));
+            std::uint64_t const bytes = count_->complete_bytes.load();
+            if (was_sent) {
+                static_cast<void>(link.send("second"));
+                count_->complete.fetch_sub(1);
+                count_->complete_bytes.store(bytes);
+            } else {
+                count_->begun.fetch_add(1);
+                count_->begun_bytes.fetch_add(100);
+            }
+        });
+        ASSERT_TRUE(over.service.take_over().ok());
+        ASSERT_TRUE(over.service.send("after").ok());
+        std::vector<std::string> expected{"before", "first", "second", "after"};
+        if (!was_sent) {
+            expected.erase(expected.begin() + 2);
+        }
+        for (std::string const &each : expected) {
+            auto const came = over.client.receive(5);
+            ASSERT_TRUE(came.ok()) << came.failure().message();
+            EXPECT_EQ(came.value(), each);
+        }
+    }
+}
+
+TEST_F(control_handover, nothing_follows_half_a_frame_over_tcp) {
+    diomp_test::control_pair over = diomp_test::make_tcp_control_pair();
+    run_in_session(over.service, *count_, [](control_connection &link) {
+        static_cast<void>(link.send("whole"));
+        link.set_send_timeout(std::chrono::milliseconds(20));
+        static_cast<void>(link.send(std::string(64U << 20, 'x')));
+    });
+    EXPECT_FALSE(over.service.take_over().ok());
+    EXPECT_EQ(over.client.receive(5).value(), "whole");
+    EXPECT_FALSE(over.client.receive(5).ok());
+}
+
 TEST_F(control_handover, a_count_that_a_session_has_changed_does_no_harm) {
     for (std::uint64_t const count :
          {std::uint64_t{0}, std::uint64_t{7}, secure::max_frames + 1, ~std::uint64_t{0}}) {
