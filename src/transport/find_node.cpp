@@ -27,6 +27,7 @@ namespace {
 
 constexpr int file_timeout_ms = 30000;
 constexpr const char *processes_key = "find_node.processes";
+constexpr const char *socket_key = "find_node.socket";
 constexpr const char *name_key = "find_node.name";
 constexpr const char *ranks_key = "find_node.ranks";
 
@@ -91,12 +92,16 @@ private:
         auto made = make_name();
         DIOMP_TRY(made);
         name_ = made.take();
+        auto other = make_name();
+        DIOMP_TRY(other);
+        socket_ = other.take();
         std::string const surroundings = may_share ? describe_surroundings() : "";
         if (!surroundings.empty()) {
-            auto opened = listen_for_peers(socket_of(name_), launcher_.info().size);
+            auto opened = listen_for_peers(socket_of(socket_), launcher_.info().size);
             listener_ = opened ? opened.take() : unique_fd();
         }
         DIOMP_TRY(launcher_.put(processes_key, listener_.valid() ? surroundings : ""));
+        DIOMP_TRY(launcher_.put(socket_key, socket_));
         return launcher_.put(name_key, name_);
     }
 
@@ -131,8 +136,8 @@ private:
         if (candidates_.front() == self_) {
             return {};
         }
-        unique_fd probe = make_probe(name_);
-        auto const first = launcher_.get(candidates_.front(), name_key);
+        unique_fd probe = make_probe(socket_);
+        auto const first = launcher_.get(candidates_.front(), socket_key);
         std::string const own = std::to_string(self_.value());
         if (!probe.valid() || !first) {
             return probe;
@@ -165,7 +170,7 @@ private:
                 bundle.value().fds.size() != 1) {
                 continue;
             }
-            auto name = launcher_.get(world_rank(sender), name_key);
+            auto name = launcher_.get(world_rank(sender), socket_key);
             if (name && is_probe(bundle.value().fds.front().get(), name.value())) {
                 confirmed.push_back(sender);
             }
@@ -201,7 +206,9 @@ private:
     /// The first rank of the node makes the file.
     result<unique_fd> share_file(const found_node &found) {
         if (found.ranks.front() != self_) {
-            return fetch_descriptor(socket_of(found.name), file_timeout_ms);
+            auto name = launcher_.get(found.ranks.front(), socket_key);
+            DIOMP_TRY(name);
+            return fetch_descriptor(socket_of(name.value()), file_timeout_ms);
         }
         unique_fd made(::memfd_create("diomp-node", MFD_CLOEXEC));
         if (!made.valid()) {
@@ -215,7 +222,8 @@ private:
     launch::launcher &launcher_;
     world_rank self_;
     int max_ranks_;
-    std::string name_;
+    std::string name_;   ///< of the node, if this rank is its first; in no name that others see
+    std::string socket_; ///< every process of the host sees it while this rank listens
     unique_fd listener_;
     std::vector<world_rank> candidates_;
 };
