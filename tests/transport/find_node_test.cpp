@@ -14,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <sched.h>
+#include <set>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -69,13 +70,16 @@ bool confine() {
            ::syscall(SYS_landlock_restrict_self, rules, 0) == 0;
 }
 
-std::size_t num_sockets() {
+/// Names of the sockets by which ranks find each other, as each process of the host sees them.
+std::set<std::string> socket_names() {
     std::ifstream all("/proc/net/unix");
-    std::size_t count = 0;
+    std::set<std::string> found;
     for (std::string line; std::getline(all, line);) {
-        count += line.find("@diomp-node-") != std::string::npos ? 1 : 0;
+        if (auto const at = line.find("@diomp-node-"); at != std::string::npos) {
+            found.insert(line.substr(at));
+        }
     }
-    return count;
+    return found;
 }
 
 TEST(find_node, processes_of_one_user_share_memory) {
@@ -118,10 +122,28 @@ TEST(find_node, a_process_that_cannot_pass_descriptors_does_not_share) {
 
 TEST(find_node, no_socket_is_left) {
     EXPECT_EQ(find([] { return true; }), together);
-    for (int i = 0; i < 10000 && num_sockets() > 0; ++i) { // of other tests
+    for (int i = 0; i < 10000 && !socket_names().empty(); ++i) { // of other tests
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    EXPECT_EQ(num_sockets(), 0U);
+    EXPECT_EQ(socket_names(), std::set<std::string>());
+}
+
+// Sockets of the arena are named after the node: a stranger who knows it could bind them first.
+TEST(find_node, the_name_of_a_node_is_in_no_socket_that_others_see_before) {
+    int const seen = diomp_test::run_two_ranks([](launch::launcher &launcher) {
+        auto found = transport::find_node(launcher, {true, 0});
+        if (!found) {
+            return 1;
+        }
+        for (world_rank const each : found.value().ranks) {
+            auto socket = launcher.get(each, "find_node.socket");
+            if (!socket || socket.value().empty() || socket.value() == found.value().name) {
+                return 2;
+            }
+        }
+        return together;
+    });
+    EXPECT_EQ(seen, together);
 }
 
 TEST(node_watch, the_end_of_a_rank_is_seen_once) {
