@@ -862,16 +862,6 @@ TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_eit
     EXPECT_THAT(local.value(), testing::Contains(testing::Truly(is_loopback)));
 }
 
-// systemd-nspawn gives a container another boot id, also if it has the network of its host.
-TEST(tcp_address, a_host_with_no_other_addresses_than_ours_is_tried) {
-    tcp::address_blob const here{"a/1", 1, {make("::ffff:10.1.0.1", 112), make("fd00::2", 64)}};
-    tcp::address_blob const there{
-        "a/2",
-        2,
-        {make("::ffff:127.0.0.1", 104), make("::ffff:10.1.0.1", 112), make("fd00::2", 64)}};
-    EXPECT_THAT(ways(there, here), ElementsAre("10.1.0.1", "fd00::2"));
-}
-
 TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
     std::uint16_t port = 0;
     auto listener = tcp::listen(port, {}, tcp::listen_scope::loopback);

@@ -156,15 +156,6 @@ std::vector<in6_addr> candidate_addresses(const address_blob &there, const addre
             }
         }
     }
-    if (candidates.empty()) {
-        // A container that has the network of this host, but another boot id. Whatever else listens
-        // there does not pass the handshake.
-        for (address const &each : there.addresses) {
-            if (!each.is_loopback()) {
-                candidates.push_back(each.number);
-            }
-        }
-    }
     return candidates;
 }
 

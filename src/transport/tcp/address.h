@@ -33,8 +33,7 @@ result<std::vector<in6_addr>> all_addresses();
 
 /// Addresses by which `here` may reach `there`, best first: loopback on the same host, addresses in
 /// a network that both share, then the others. For another host, loopback is left out, and so are
-/// addresses that this host has as well (in `local` or `here`), such as that of a container bridge,
-/// unless there are no others.
+/// addresses that this host has as well (in `local` or `here`), such as that of a container bridge.
 [[nodiscard]] std::vector<in6_addr> candidate_addresses(const address_blob &there,
                                                         const address_blob &here,
                                                         std::span<const in6_addr> local = {});
