@@ -111,7 +111,7 @@ public:
         std::size_t const blocks =
             t_.what == kind::gather || t_.what == kind::allgather || t_.what == kind::alltoall ? n_
                                                                                                : 1;
-        std::vector<std::byte> expected(block_);
+        std::vector<std::byte> expected(block_ + 1); // not null for no elements
         for (std::size_t block = 0; block < blocks; ++block) {
             write_expected(block, expected.data());
             const std::byte *const got = dst_ + block * block_;
@@ -173,7 +173,7 @@ private:
         if (t_.what == kind::bcast ? !is_root() : !has_src()) {
             return;
         }
-        std::vector<std::byte> bytes(block_);
+        std::vector<std::byte> bytes(block_ + 1);
         for (std::size_t block = 0; block < src_blocks(); ++block) {
             write_brought(block, bytes.data());
             std::memcpy(target + block * block_, bytes.data(), block_);
