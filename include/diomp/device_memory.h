@@ -17,6 +17,8 @@
 #include <time.h>
 #endif
 
+/* C that the runtime's kernels include as C++, with names that users must not take. */
+/* NOLINTBEGIN(*-identifier-naming,*-macro-parentheses,*-init-variables) */
 #define DIOMP_ON_DEVICE_ static inline __attribute__((always_inline, unused))
 
 typedef uint64_t diomp_u64_ __attribute__((may_alias));
@@ -369,5 +371,7 @@ diomp_copy(void *to, const void *from, uint64_t nbytes, uint64_t index, uint64_t
     diomp_copy_u8((diomp_u8_ *)(target + head), (const diomp_u8_ *)(source + head), nbytes - head,
                   index, count);
 }
+
+/* NOLINTEND(*-identifier-naming,*-macro-parentheses,*-init-variables) */
 
 #endif /* DIOMP_DEVICE_MEMORY_H */
