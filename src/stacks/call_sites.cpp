@@ -84,6 +84,7 @@ void source_lines::read(const std::string &path, const std::vector<std::uint64_t
     for (llvm_version const &each : llvm_versions | std::views::reverse) {
         names.push_back(fmt::format("llvm-symbolizer-{}", each.major));
     }
+    tools.reserve(names.size() + 1);
     for (std::string const &name : names) {
         tools.push_back({name, "--output-style=GNU", "--addresses", "--inlines", "--functions=none",
                          "-e", path});
