@@ -6,6 +6,7 @@
 #include "common/comm.h"
 #include "common/options.h"
 #include "common/progress.h"
+#include "matmul/matmul_check.h"
 #include "matmul/matmul_kernel.h"
 #include "matmul/matmul_product.h"
 #include "matmul/matmul_values.h"
@@ -118,45 +119,6 @@ static double shifts_alone(problem *p) {
     return comm_max(seconds_now() - begin);
 }
 
-static int check_entry(const problem *p, size_t i, size_t j) {
-    const double sum = c_value(p->n, p->first + i, j);
-    const double got = p->c[i * p->n + j];
-    if (got != sum) {
-        fprintf(stderr, "matmul: rank %d: c[%zu][%zu] is %g, should be %g\n", p->rank, p->first + i,
-                j, got, sum);
-    }
-    return got == sum;
-}
-
-// Compares with the definition: all entries for small sizes, otherwise entries spread over all own
-// rows.
-static size_t count_wrong(const problem *p, size_t *checked) {
-    const size_t stride = p->n <= 400 ? 1 : p->n / 8 + 1;
-    size_t wrong = 0;
-    *checked = 0;
-    for (size_t i = 0; i < p->rows && wrong < 4; ++i) {
-        for (size_t j = i % stride; j < p->n && wrong < 4; j += stride) {
-            wrong += !check_entry(p, i, j);
-            ++*checked;
-        }
-    }
-    return wrong;
-}
-
-static uint64_t digest(const problem *p) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < p->rows; ++i) {
-        uint64_t hash = 14695981039346656037u ^ (p->first + i);
-        for (size_t j = 0; j < p->n; ++j) {
-            uint64_t bits = 0;
-            memcpy(&bits, &p->c[i * p->n + j], sizeof bits);
-            hash = (hash ^ bits) * 1099511628211u;
-        }
-        sum += hash;
-    }
-    return sum;
-}
-
 static void *allocate(size_t bytes) {
     void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (memory == NULL) {
@@ -266,20 +228,11 @@ static void report_times(const problem *p, const matmul_options *o, const matmul
 
 static int run(const matmul_options *o) {
     problem p = open_problem((size_t)o->n);
-    const int opened = product_open(o->blas, p.a);
-    if (!opened) {
-        fprintf(stderr, "matmul: rank %d: --blas %s: %s\n", p.rank, o->blas, product_name());
-    }
-    if (comm_max(!opened) > 0) {
+    if (!check_open("matmul", o->blas, p.a)) {
         close_problem(&p);
         return 2;
     }
     const matmul_times times = measure(&p, o);
-    size_t checked = 0;
-    const size_t wrong = count_wrong(&p, &checked);
-    const uint64_t all_checked = comm_sum(checked);
-    const uint64_t all_wrong = comm_sum(wrong);
-    const uint64_t checksum = comm_sum(digest(&p));
     const uint64_t with_library = comm_sum((uint64_t)product_by_blas());
     if (p.rank == 0) {
         char where[64];
@@ -290,15 +243,17 @@ static int run(const matmul_options *o) {
         printf("product     %s (a library on %llu of %d ranks)\n", product_name(),
                (unsigned long long)with_library, p.ranks);
         report_times(&p, o, &times);
-        printf("checksum    %016llx\n", (unsigned long long)checksum);
-        printf("check       %s: %llu of %llu entries compared are right\n",
-               all_wrong == 0 ? "passed" : "FAILED", (unsigned long long)(all_checked - all_wrong),
-               (unsigned long long)all_checked);
-        fflush(stdout);
     }
+    const block own = {.n = p.n,
+                       .first_row = p.first,
+                       .rows = p.rows,
+                       .first_column = 0,
+                       .columns = p.n,
+                       .values = p.c};
+    const int passed = check_blocks("matmul", &own);
     product_close();
     close_problem(&p);
-    return all_wrong != 0;
+    return !passed;
 }
 
 static int check_options(const void *options, char *message, size_t message_size) {

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/comm.h"
 #include "common/options.h"
+#include "matmul/matmul_check.h"
 #include "matmul/matmul_kernel.h"
 #include "matmul/matmul_product.h"
 #include "matmul/matmul_values.h"
@@ -209,43 +210,6 @@ static summa_times measure(problem *p, const summa_options *o) {
     return best;
 }
 
-// Compares with the definition: all entries for small sizes, otherwise entries spread over the
-// block.
-static size_t count_wrong(const problem *p, size_t *checked) {
-    const size_t stride = p->n <= 400 ? 1 : p->n / 8 + 1;
-    size_t wrong = 0;
-    *checked = 0;
-    for (size_t i = 0; i < p->rows.count && wrong < 4; ++i) {
-        for (size_t j = i % stride; j < p->columns.count && wrong < 4; j += stride) {
-            const size_t row = p->rows.first + i;
-            const size_t column = p->columns.first + j;
-            const double got = p->c[i * p->columns.count + j];
-            const double right = c_value(p->n, row, column);
-            if (got != right) {
-                ++wrong;
-                fprintf(stderr, "summa: rank %d: c[%zu][%zu] is %g, should be %g\n", comm_rank(),
-                        row, column, got, right);
-            }
-            ++*checked;
-        }
-    }
-    return wrong;
-}
-
-// Of the bits of C, to be added over ranks: independent of the grid.
-static uint64_t digest(const problem *p) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < p->rows.count; ++i) {
-        for (size_t j = 0; j < p->columns.count; ++j) {
-            uint64_t bits = 0;
-            memcpy(&bits, &p->c[i * p->columns.count + j], sizeof bits);
-            const uint64_t at = (p->rows.first + i) * p->n + p->columns.first + j;
-            sum += (bits ^ (at * 0x9e3779b97f4a7c15u)) * 1099511628211u;
-        }
-    }
-    return sum;
-}
-
 static void report(const problem *p, const summa_options *o, const summa_times *t) {
     const double flops = 2 * (double)p->n * (double)p->n * (double)p->n;
     char where[64];
@@ -263,34 +227,27 @@ static void report(const problem *p, const summa_options *o, const summa_times *
 
 static int run(const summa_options *o, const int grid[2]) {
     problem p = open_problem(o, grid);
-    const int opened = product_open(o->blas, p.a);
-    if (!opened) {
-        fprintf(stderr, "summa: rank %d: --blas %s: %s\n", comm_rank(), o->blas, product_name());
-    }
-    if (comm_max(!opened) > 0) {
+    if (!check_open("summa", o->blas, p.a)) {
         close_problem(&p);
         return 2;
     }
     panels_init(p.row, p.column);
     const summa_times times = measure(&p, o);
-    size_t checked = 0;
-    const size_t wrong = count_wrong(&p, &checked);
-    const uint64_t all_checked = comm_sum(checked);
-    const uint64_t all_wrong = comm_sum(wrong);
-    const uint64_t checksum = comm_sum(digest(&p));
     if (comm_rank() == 0) {
         report(&p, o, &times);
-        printf("checksum    %016llx\n", (unsigned long long)checksum);
-        printf("check       %s: %llu of %llu entries compared are right\n",
-               all_wrong == 0 ? "passed" : "FAILED", (unsigned long long)(all_checked - all_wrong),
-               (unsigned long long)all_checked);
-        fflush(stdout);
     }
+    const block own = {.n = p.n,
+                       .first_row = p.rows.first,
+                       .rows = p.rows.count,
+                       .first_column = p.columns.first,
+                       .columns = p.columns.count,
+                       .values = p.c};
+    const int passed = check_blocks("summa", &own);
     panels_free();
     product_close();
     comm_barrier();
     close_problem(&p);
-    return all_wrong != 0;
+    return !passed;
 }
 
 // As square as the ranks permit, with more columns than rows.

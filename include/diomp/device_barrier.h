@@ -86,7 +86,8 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_e
     uint64_t const handle = call->arguments[0];
     uint64_t values[DIOMP_GROUP_REPLY_WORDS];
     struct diomp_group *entry = diomp_group_entry(own, handle);
-    uint64_t distance = 1;
+    uint64_t seen = 0;
+    uint64_t distance;
     uint64_t round = 0;
     int status;
     *found = entry;
@@ -103,8 +104,8 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_e
         if (entry == 0) {
             return diomp_device_fail(own, call, DIOMP_DEVICE_GROUP);
         }
-        distance = diomp_claim_64(&entry->handle, 0, handle);
-    } while (distance != 0 && distance != handle);
+        seen = diomp_claim_64(&entry->handle, 0, handle);
+    } while (seen != 0 && seen != handle);
     *found = entry;
     entry->words = own->barrier_words + values[DIOMP_GROUP_SLOT] * DIOMP_BARRIER_WORDS;
     for (distance = 1; distance < values[DIOMP_GROUP_SIZE]; distance *= 2, ++round) {

@@ -48,24 +48,8 @@ public:
 
     /// Determines the ranks of this node. Collective; blocks.
     status start() {
-        using namespace diomp::launch;
-        DIOMP_TRY(put(node_key, session_.node));
         DIOMP_TRY(put(in_world_key, std::to_string(session_.rank_in_world)));
-        DIOMP_TRY(put(job_key, make_job_id(info_.host)));
-        DIOMP_TRY(fence());
-        auto job = get(world_rank(0), job_key);
-        DIOMP_TRY(job);
-        info_.job_id = job.take();
-        std::vector<world_rank> node_ranks;
-        for (int each = 0; each < info_.size; ++each) {
-            auto node = get(world_rank(each), node_key);
-            DIOMP_TRY(node);
-            if (node.value() == session_.node) {
-                node_ranks.emplace_back(each);
-            }
-        }
-        set_local_ranks(info_, std::move(node_ranks));
-        return {};
+        return diomp::launch::agree_on_job(*this, info_, session_.node);
     }
 
     [[nodiscard]] const diomp::launch::job_info &info() const override { return info_; }

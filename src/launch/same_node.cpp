@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string_view>
 #include <sys/stat.h>
+#include <utility>
 
 namespace diomp::launch {
 
@@ -28,6 +29,27 @@ void set_local_ranks(job_info &info, std::vector<world_rank> ranks) {
     info.local = local_rank(static_cast<int>(own - ranks.begin()));
     info.local_size = static_cast<int>(ranks.size());
     info.local_ranks = std::move(ranks);
+}
+
+status agree_on_job(launcher &by, job_info &info, const std::string &node) {
+    DIOMP_TRY(by.put(node_key, node));
+    if (info.rank == world_rank(0)) {
+        DIOMP_TRY(by.put(job_key, make_job_id(info.host)));
+    }
+    DIOMP_TRY(by.fence());
+    auto job = by.get(world_rank(0), job_key);
+    DIOMP_TRY(job);
+    info.job_id = job.take();
+    std::vector<world_rank> ranks;
+    for (int each = 0; each < info.size; ++each) {
+        auto theirs = by.get(world_rank(each), node_key);
+        DIOMP_TRY(theirs);
+        if (theirs.value() == node) {
+            ranks.emplace_back(each);
+        }
+    }
+    set_local_ranks(info, std::move(ranks));
+    return {};
 }
 
 std::string to_job_id(std::string text) {

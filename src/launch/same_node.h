@@ -23,6 +23,10 @@ inline constexpr std::string_view job_key = "launch.job";
 /// contains the own rank.
 void set_local_ranks(job_info &info, std::vector<world_rank> ranks);
 
+/// Sets job_id, chosen by rank 0, and the ranks of this node: those whose `node` is equal.
+/// Collective: one fence, which also publishes what `by` has put before. Blocks.
+status agree_on_job(launcher &by, job_info &info, const std::string &node);
+
 /// Replaces characters that a job id must not contain by '_'.
 [[nodiscard]] std::string to_job_id(std::string text);
 

@@ -28,13 +28,12 @@ struct barrier_groups::slot_reply {
 namespace {
 
 error no_slot(world_rank rank) {
-    return {OMPX_ERR_UNSUPPORTED,
-            fmt::format("regions on GPUs have called the barriers of {} groups "
-                        "of rank {}, and "
-                        "there is no room for another one",
-                        DIOMP_BARRIER_GROUPS - 1, rank.value()),
-            "keep groups instead of creating them anew, or call the group's "
-            "barrier on the host"};
+    return {
+        OMPX_ERR_UNSUPPORTED,
+        fmt::format("regions on GPUs have called the barriers of {} groups of rank {}, and there "
+                    "is no room for another one",
+                    DIOMP_BARRIER_GROUPS - 1, rank.value()),
+        "keep groups instead of creating them anew, or call the group's barrier on the host"};
 }
 
 } // namespace

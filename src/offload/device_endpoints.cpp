@@ -50,12 +50,13 @@ void warn_if_failed(int device, const status &outcome) {
 device_endpoints::device_endpoints(device_segments &segments, alloc_directory &directory,
                                    path_selector &paths, messaging::engine &engine,
                                    messaging::call_service &calls, const transport::arena &arena,
-                                   const launch::job_info &job, const request_executor &executor,
+                                   const launch::job_info &job,
+                                   std::unique_ptr<request_executor> executor,
                                    device_call_paths calls_by)
     : segments_(segments), directory_(directory), paths_(paths), calls_(calls),
       locate_handler_(
           engine.add_handler([this](const transport::message &incoming) { on_locate(incoming); })),
-      proxy_(std::make_unique<region_proxy>(executor, engine, calls_by)) {
+      proxy_(std::make_unique<region_proxy>(std::move(executor), engine, calls_by)) {
     constexpr double ns_per_s = 1e9;
     common_.rank = job.rank.value();
     common_.num_ranks = job.size;
@@ -66,7 +67,7 @@ device_endpoints::device_endpoints(device_segments &segments, alloc_directory &d
 }
 
 void device_endpoints::set_groups(std::function<result<group_members>(ompx_group_t)> find) {
-    proxy_->set_groups(std::move(find));
+    proxy_->executor().set_groups(std::move(find));
 }
 
 device_endpoints::~device_endpoints() {

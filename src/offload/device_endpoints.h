@@ -56,7 +56,7 @@ public:
     device_endpoints(device_segments &segments, alloc_directory &directory, path_selector &paths,
                      messaging::engine &engine, messaging::call_service &calls,
                      const transport::arena &arena, const launch::job_info &job,
-                     const request_executor &executor, device_call_paths calls_by);
+                     std::unique_ptr<request_executor> executor, device_call_paths calls_by);
     ~device_endpoints();
     device_endpoints(const device_endpoints &) = delete;
     device_endpoints &operator=(const device_endpoints &) = delete;

@@ -45,8 +45,8 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
                                               *copies_, *bounce_, allocator_->inflight())),
       endpoints_(std::make_unique<device_endpoints>(
           *segments_, *directory_, *paths_, engine, calls, arena, job,
-          request_executor(*mover_, transfers, segments_->table(), *directory_, engine, calls,
-                           job.size, chosen.on_request),
+          std::make_unique<request_executor>(*mover_, transfers, segments_->table(), *directory_,
+                                             engine, calls, job.size, chosen.on_request),
           chosen.calls)) {
     space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
         return translator_->locate_host_device(rank, address, nbytes);

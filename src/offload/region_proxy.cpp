@@ -64,9 +64,9 @@ bool are_executed(request_rings &rings, const ring_ends &ends) {
 
 } // namespace
 
-region_proxy::region_proxy(const request_executor &executor, messaging::engine &engine,
+region_proxy::region_proxy(std::unique_ptr<request_executor> executor, messaging::engine &engine,
                            device_call_paths calls_by)
-    : executor_(executor), engine_(engine), calls_by_(calls_by),
+    : executor_(std::move(executor)), engine_(engine), calls_by_(calls_by),
       allowed_(device::processors_of_thread()) {}
 
 bool region_proxy::takes_requests() const { return calls_by_ != device_call_paths::direct; }
@@ -150,7 +150,7 @@ status region_proxy::end(int number) {
         });
     num_ending_.fetch_sub(1);
     if (ended) {
-        ended = executor_.finish();
+        ended = executor_->finish();
     }
     std::lock_guard const guard(mutex_);
     if (--device.num_regions == 0) {
@@ -167,7 +167,7 @@ std::optional<region_error> region_proxy::take_error(int device) {
             return failed;
         }
     }
-    return executor_.take_error(device);
+    return executor_->take_error(device);
 }
 
 void region_proxy::serve() {
@@ -213,7 +213,7 @@ bool region_proxy::serve(served &device) {
 void region_proxy::execute(served &device, const diomp_request &what, request_ring &ring) {
     reply_values reply;
     int code = OMPX_SUCCESS;
-    if (status const outcome = executor_.execute(what, device.on, reply); !outcome) {
+    if (status const outcome = executor_->execute(what, device.on, reply); !outcome) {
         code = outcome.failure().code();
         std::lock_guard const guard(mutex_);
         if (!device.failed) {

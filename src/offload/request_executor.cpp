@@ -88,9 +88,11 @@ request_executor::request_executor(offload::mover &mover, rma::transfers &transf
                                    messaging::engine &engine, messaging::call_service &calls,
                                    int num_ranks, request_observer on_request)
     : mover_(mover), transfers_(transfers),
-      updates_(std::make_shared<word_updates>(own, engine, calls)),
-      groups_(std::make_shared<barrier_groups>(directory, engine, calls)), num_ranks_(num_ranks),
-      on_request_(std::move(on_request)), late_(std::make_shared<late_failures>()) {}
+      updates_(std::make_unique<word_updates>(own, engine, calls)),
+      groups_(std::make_unique<barrier_groups>(directory, engine, calls)), num_ranks_(num_ranks),
+      on_request_(std::move(on_request)), late_(std::make_unique<late_failures>()) {}
+
+request_executor::~request_executor() = default;
 
 void request_executor::set_groups(group_finder find) { groups_->set_finder(std::move(find)); }
 
@@ -308,9 +310,9 @@ status request_executor::update(world_rank at, const diomp_request &what, const 
 
 status request_executor::start(const diomp_request &what, const device &by,
                                const remote_word &word) {
-    return updates_->start(word, [late = late_, what, number = by.device](const error &why) {
-        std::lock_guard const guard(late->mutex);
-        auto &first = late->first[static_cast<std::size_t>(number)];
+    return updates_->start(word, [this, what, number = by.device](const error &why) {
+        std::lock_guard const guard(late_->mutex);
+        auto &first = late_->first[static_cast<std::size_t>(number)];
         if (!first) {
             first = describe_request_error(what, number, why);
         }

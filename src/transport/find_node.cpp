@@ -7,7 +7,6 @@
 #include "launch/launch.h"
 #include "launch/same_node.h"
 #include "transport/fd_exchange.h"
-#include "transport/node_watch.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,10 +24,10 @@
 namespace diomp::transport {
 namespace {
 
-constexpr int file_timeout_ms = 30000;
 constexpr const char *processes_key = "find_node.processes";
 constexpr const char *socket_key = "find_node.socket";
 constexpr const char *name_key = "find_node.name";
+constexpr const char *pid_key = "find_node.pid";
 constexpr const char *ranks_key = "find_node.ranks";
 
 /// Equal for processes whose users and process ids mean the same; "" where that is not known.
@@ -54,21 +53,18 @@ result<std::string> make_name() {
 
 std::string socket_of(const std::string &name) { return "diomp-node-" + name; }
 
-/// Memory that contains the name, with the lock that node_watch of the other rank must see.
+/// Memory that contains the name.
 unique_fd make_probe(const std::string &name) {
     unique_fd made(::memfd_create("diomp-node", MFD_CLOEXEC));
-    bool const is_good =
-        made.valid() &&
-        ::write(made.get(), name.data(), name.size()) == static_cast<ssize_t>(name.size()) &&
-        lock_record(made.get(), 0);
+    bool const is_good = made.valid() && ::write(made.get(), name.data(), name.size()) ==
+                                             static_cast<ssize_t>(name.size());
     return is_good ? std::move(made) : unique_fd();
 }
 
 bool is_probe(int fd, const std::string &name) {
     std::string content(name.size() + 1, '\0');
     auto const length = ::pread(fd, content.data(), content.size(), 0);
-    return length == static_cast<ssize_t>(name.size()) && content.starts_with(name) &&
-           is_record_locked(fd, 0);
+    return length == static_cast<ssize_t>(name.size()) && content.starts_with(name);
 }
 
 class node_finder {
@@ -80,7 +76,7 @@ public:
         DIOMP_TRY(publish(may_share));
         DIOMP_TRY(launcher_.fence());
         DIOMP_TRY(find_candidates());
-        unique_fd const probe = send_probe(); // its lock lasts until the next fence
+        send_probe();
         DIOMP_TRY(launcher_.fence());
         DIOMP_TRY(confirm());
         DIOMP_TRY(launcher_.fence());
@@ -95,13 +91,15 @@ private:
         auto other = make_name();
         DIOMP_TRY(other);
         socket_ = other.take();
-        std::string const surroundings = may_share ? describe_surroundings() : "";
+        std::string const surroundings =
+            may_share && has_process_descriptors() ? describe_surroundings() : "";
         if (!surroundings.empty()) {
             auto opened = listen_for_peers(socket_of(socket_), launcher_.info().size);
             listener_ = opened ? opened.take() : unique_fd();
         }
         DIOMP_TRY(launcher_.put(processes_key, listener_.valid() ? surroundings : ""));
         DIOMP_TRY(launcher_.put(socket_key, socket_));
+        DIOMP_TRY(launcher_.put(pid_key, std::to_string(::getpid())));
         return launcher_.put(name_key, name_);
     }
 
@@ -132,15 +130,15 @@ private:
     }
 
     /// Passes memory to the first candidate.
-    unique_fd send_probe() {
+    void send_probe() {
         if (candidates_.front() == self_) {
-            return {};
+            return;
         }
-        unique_fd probe = make_probe(socket_);
+        unique_fd const probe = make_probe(socket_);
         auto const first = launcher_.get(candidates_.front(), socket_key);
         std::string const own = std::to_string(self_.value());
         if (!probe.valid() || !first) {
-            return probe;
+            return;
         }
         int const fd = probe.get();
         if (status const sent =
@@ -149,7 +147,6 @@ private:
             log(log_level::debug, "rank {} does not share memory with rank {}: {}", self_.value(),
                 candidates_.front().value(), sent.failure().message());
         }
-        return probe;
     }
 
     /// The first candidate publishes which others have passed memory to it.
@@ -187,36 +184,17 @@ private:
         char const *const end = at + text.value().size();
         for (int rank = 0; at < end; ++at) { // after each number a space
             at = std::from_chars(at, end, rank).ptr;
-            found.ranks.emplace_back(rank);
+            auto pid = launcher_.get(world_rank(rank), pid_key);
+            DIOMP_TRY(pid);
+            found.ranks.push_back({world_rank(rank), std::stoi(pid.value())});
         }
-        if (std::ranges::find(found.ranks, self_) == found.ranks.end()) {
-            return found_node{{self_}, name_, {}};
+        if (std::ranges::find(found.ranks, self_, &peer_process::rank) == found.ranks.end()) {
+            return found_node{{{self_, ::getpid()}}, name_};
         }
-        auto name = launcher_.get(found.ranks.front(), name_key);
+        auto name = launcher_.get(candidates_.front(), name_key);
         DIOMP_TRY(name);
         found.name = name.take();
-        if (found.ranks.size() > 1) {
-            auto shared = share_file(found);
-            DIOMP_TRY(shared);
-            found.file = shared.take();
-        }
         return found;
-    }
-
-    /// The first rank of the node makes the file.
-    result<unique_fd> share_file(const found_node &found) {
-        if (found.ranks.front() != self_) {
-            auto name = launcher_.get(found.ranks.front(), socket_key);
-            DIOMP_TRY(name);
-            return fetch_descriptor(socket_of(name.value()), file_timeout_ms);
-        }
-        unique_fd made(::memfd_create("diomp-node", MFD_CLOEXEC));
-        if (!made.valid()) {
-            return system_error("memfd_create", errno);
-        }
-        DIOMP_TRY(serve_descriptor(listener_.get(), made.get(),
-                                   static_cast<int>(found.ranks.size()) - 1, file_timeout_ms));
-        return made;
     }
 
     launch::launcher &launcher_;

@@ -6,7 +6,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "transport/node_watch.h"
 
 #include <string>
 #include <vector>
@@ -23,15 +23,14 @@ struct node_search {
 };
 
 struct found_node {
-    std::vector<world_rank> ranks; ///< ascending; with this rank
-    std::string name;              ///< equal on the ranks of the node only; [0-9a-f]
-    unique_fd file;                ///< the same file on all ranks; none if there is one rank
+    std::vector<peer_process> ranks; ///< ascending; with this rank
+    std::string name;                ///< equal on the ranks of the node only; [0-9a-f]
 };
 
 /// Processes are on one node if they have the same user, host and namespaces of processes, users
-/// and network, a descriptor can be passed from one to the other, and each sees record locks of the
-/// other in its memory (node_watch). Collective over the job: three fences. Blocks; leaves nothing
-/// in the system. Errors: of the launcher.
+/// and network, a descriptor can be passed from one to the other, and the system tells of the end
+/// of processes (node_watch). Collective over the job: three fences. Blocks; leaves nothing in the
+/// system. Errors: of the launcher.
 result<found_node> find_node(launch::launcher &launcher, const node_search &how);
 
 } // namespace diomp::transport

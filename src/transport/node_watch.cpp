@@ -7,58 +7,57 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <fcntl.h>
+#include <cstdint>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <utility>
 
 namespace diomp::transport {
 namespace {
 
-/// The system does not wake a thread when a lock is released.
-constexpr std::chrono::milliseconds watch_interval{50};
-
-struct flock record_at(std::size_t at) {
-    struct flock made{};
-    made.l_type = F_WRLCK;
-    made.l_whence = SEEK_SET;
-    made.l_start = static_cast<off_t>(at);
-    made.l_len = 1;
-    return made;
+unique_fd open_process(pid_t pid) {
+    return unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
 } // namespace
 
-bool lock_record(int fd, std::size_t at) {
-    struct flock record = record_at(at);
-    return ::fcntl(fd, F_SETLK, &record) == 0;
-}
+bool has_process_descriptors() { return open_process(::getpid()).valid(); }
 
-bool is_record_locked(int fd, std::size_t at) {
-    struct flock record = record_at(at);
-    return ::fcntl(fd, F_GETLK, &record) == 0 && record.l_type != F_UNLCK;
+result<std::unique_ptr<node_watch>> node_watch::create(std::span<const peer_process> others) {
+    unique_fd stop(::eventfd(0, EFD_CLOEXEC));
+    if (!stop.valid()) {
+        return system_error("eventfd", errno);
+    }
+    std::unique_ptr<node_watch> made(new node_watch(std::move(stop)));
+    for (peer_process const &each : others) {
+        unique_fd process = open_process(each.pid);
+        if (!process.valid()) {
+            return system_error(fmt::format("opening process {} of rank {} on this host", each.pid,
+                                            each.rank.value()),
+                                errno);
+        }
+        made->others_.push_back({each.rank, std::move(process)});
+    }
+    return made;
 }
-
-node_watch::node_watch(unique_fd file, std::vector<world_rank> ranks, world_rank self)
-    : file_(std::move(file)), ranks_(std::move(ranks)), self_(self) {}
 
 node_watch::~node_watch() {
-    stopping_.store(true, std::memory_order_release);
+    std::uint64_t const one = 1;
+    static_cast<void>(::write(stop_.get(), &one, sizeof one));
     if (thread_.joinable()) {
         thread_.join();
     }
 }
 
-result<std::unique_ptr<node_watch>>
-node_watch::create(unique_fd file, std::vector<world_rank> ranks, world_rank self) {
-    if (!lock_record(file.get(), self.index())) {
-        return system_error("locking a record in a file of this node", errno);
-    }
-    return std::unique_ptr<node_watch>(new node_watch(std::move(file), std::move(ranks), self));
-}
-
 bool node_watch::has_ended(world_rank peer) const {
-    return peer != self_ && std::ranges::find(ranks_, peer) != ranks_.end() &&
-           !is_record_locked(file_.get(), peer.index());
+    auto const found = std::ranges::find(others_, peer, &watched::rank);
+    if (found == others_.end()) {
+        return false;
+    }
+    pollfd state{.fd = found->process.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&state, 1, 0) > 0;
 }
 
 void node_watch::start(std::function<void(world_rank, std::string)> report) {
@@ -66,17 +65,24 @@ void node_watch::start(std::function<void(world_rank, std::string)> report) {
         start_service_thread("diomp-watch", [this, report = std::move(report)] { run(report); });
 }
 
-void node_watch::run(const std::function<void(world_rank, std::string)> &report) {
-    std::vector<world_rank> present = ranks_;
-    while (!stopping_.load(std::memory_order_acquire) && present.size() > 1) {
-        std::erase_if(present, [&](world_rank peer) {
-            bool const is_lost = has_ended(peer);
-            if (is_lost) {
-                report(peer, fmt::format("rank {} on this host has ended", peer.value()));
+void node_watch::run(const std::function<void(world_rank, std::string)> &report) const {
+    std::vector<pollfd> waited;
+    waited.reserve(others_.size() + 1);
+    for (watched const &each : others_) {
+        waited.push_back({.fd = each.process.get(), .events = POLLIN, .revents = 0});
+    }
+    waited.push_back({.fd = stop_.get(), .events = POLLIN, .revents = 0});
+    while (waited.back().revents == 0) {
+        if (::poll(waited.data(), waited.size(), -1) < 0) {
+            continue; // by a signal
+        }
+        for (std::size_t i = 0; i < others_.size(); ++i) {
+            if (waited[i].revents != 0) {
+                waited[i].fd = -1; // poll() ignores it
+                report(others_[i].rank,
+                       fmt::format("rank {} on this host has ended", others_[i].rank.value()));
             }
-            return is_lost;
-        });
-        std::this_thread::sleep_for(watch_interval);
+        }
     }
 }
 

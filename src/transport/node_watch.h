@@ -1,54 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Notices that ranks of this node have ended, in jobs whose launcher does not end all ranks then:
-// over shared memory nothing else shows it. Each rank holds a record lock in a file of the node,
-// which the system releases with the process however it ends.
+// over shared memory nothing else shows it. The system says so by a descriptor of each process.
 #pragma once
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 
-#include <atomic>
-#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <sys/types.h>
 #include <thread>
 #include <vector>
 
 namespace diomp::transport {
 
-/// Locks a byte of a file for this process; false if the system has no such locks there.
-bool lock_record(int fd, std::size_t at);
-/// Whether another process has locked it.
-bool is_record_locked(int fd, std::size_t at);
+/// The process of a rank.
+struct peer_process {
+    world_rank rank;
+    pid_t pid = 0;
+};
+
+/// Whether the system has descriptors of processes (Linux 5.3), and permits them.
+bool has_process_descriptors();
 
 /// Any thread.
 class node_watch {
 public:
-    /// The ranks of the node, of which `self` is one, and a file that all of them have
-    /// (found_node::file). Locks the record of this rank.
-    static result<std::unique_ptr<node_watch>> create(unique_fd file, std::vector<world_rank> ranks,
-                                                      world_rank self);
+    /// Other ranks of the node. Call before a fence of all of them: they exist then, so that no
+    /// other process has got their numbers. Errors: OMPX_ERR_SYSTEM, also if one has ended.
+    static result<std::unique_ptr<node_watch>> create(std::span<const peer_process> others);
     ~node_watch();
     node_watch(const node_watch &) = delete;
     node_watch &operator=(const node_watch &) = delete;
 
-    /// False for ranks of other nodes. One system call. Call, as start(), after a fence that
-    /// follows create() on all ranks.
+    /// False for ranks of other nodes. One system call.
     [[nodiscard]] bool has_ended(world_rank peer) const;
-    /// Starts a thread that looks at the other ranks and calls `report` for each one that has
-    /// ended, once.
+    /// Starts a thread that sleeps until a rank ends, and calls `report` for each one, once.
     void start(std::function<void(world_rank, std::string)> report);
 
 private:
-    node_watch(unique_fd file, std::vector<world_rank> ranks, world_rank self);
-    void run(const std::function<void(world_rank, std::string)> &report);
+    struct watched {
+        world_rank rank;
+        unique_fd process;
+    };
 
-    unique_fd file_;
-    std::vector<world_rank> ranks_;
-    world_rank self_;
-    std::atomic<bool> stopping_{false};
+    explicit node_watch(unique_fd stop) : stop_(std::move(stop)) {}
+    void run(const std::function<void(world_rank, std::string)> &report) const;
+
+    unique_fd stop_; ///< readable: the thread ends
+    std::vector<watched> others_;
     std::thread thread_;
 };
 

@@ -40,12 +40,12 @@ public:
 
 struct lonely_rank {
     test::thread_arena arena{1, 4096};
-    std::vector<std::unique_ptr<test::mailbox>> boxes = [] {
-        std::vector<std::unique_ptr<test::mailbox>> made;
-        made.push_back(std::make_unique<test::mailbox>());
+    std::vector<std::unique_ptr<test::rank_queue>> queues = [] {
+        std::vector<std::unique_ptr<test::rank_queue>> made;
+        made.push_back(std::make_unique<test::rank_queue>());
         return made;
     }();
-    std::shared_ptr<late_node> node = std::make_shared<late_node>(boxes, world_rank{0});
+    std::shared_ptr<late_node> node = std::make_shared<late_node>(queues, world_rank{0});
     late_node &transport = *node;
     diomp::transport::conduit conduit{world_rank{0}, node, nullptr, [this] {
                                           lazy_array<std::byte *> bases(1);
@@ -95,9 +95,9 @@ public:
 // and it wakes at once when the progress thread has run the handler.
 TEST(engine, a_wait_for_a_handler_sleeps_until_it_has_run) {
     test::thread_arena arena{1, 4096};
-    std::vector<std::unique_ptr<test::mailbox>> boxes;
-    boxes.push_back(std::make_unique<test::mailbox>());
-    auto const node = std::make_shared<counting_node>(boxes, world_rank{0});
+    std::vector<std::unique_ptr<test::rank_queue>> queues;
+    queues.push_back(std::make_unique<test::rank_queue>());
+    auto const node = std::make_shared<counting_node>(queues, world_rank{0});
     lazy_array<std::byte *> bases(1);
     bases[0] = arena.slot(world_rank{0});
     diomp::transport::conduit conduit{world_rank{0}, node, nullptr, std::move(bases)};

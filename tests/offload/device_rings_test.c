@@ -175,65 +175,25 @@ static void signals(void) {
     }
 }
 
-static void atomics(void) {
-    enum { EACH = 20 };
-    uint64_t *const at = words;
-    int wrong = 0;
-    fill();
-#pragma omp target teams num_teams(TEAMS) thread_limit(THREADS) is_device_ptr(at)                  \
-    map(tofrom : wrong) reduction(+ : wrong)
-#pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
-    {
-        uint64_t last = 0;
-        for (int i = 0; i < EACH; ++i) {
-            uint64_t one = 1, old = 0;
-            double half = 0.5;
-            wrong += ompx_atomic_add(0, &at[0], &one, OMPX_UINT64) != 0;
-            wrong += ompx_atomic_add(0, &at[8], &half, OMPX_DOUBLE) != 0;
-            wrong += ompx_atomic_fetch_add(0, &at[16], &one, &old, OMPX_UINT64) != 0;
-            wrong += i > 0 && old <= last;
-            last = old;
-        }
-        wrong += ompx_fence() != 0;
-    }
-    CHECK(wrong == 0);
-    meet();
-    if (me == 0) {
-        double halves;
-        memcpy(&halves, &at[8], sizeof(halves));
-        /* The region may have fewer threads than it asks for. */
-        CHECK(at[0] != 0 && at[0] % EACH == 0 && at[16] == at[0]);
-        CHECK(halves == 0.5 * (double)at[0]);
-    }
-    meet();
-    int64_t seen = 0;
-    int status = 1;
-    if (me == ranks - 1) {
-#pragma omp target is_device_ptr(at) map(from : status, seen)
-        {
-            int64_t expected = 0, desired = -7, old = 1;
-            status = ompx_atomic_compare_swap(0, &at[24], &expected, &desired, &old, OMPX_INT64);
-            seen = old;
-        }
-        CHECK(status == 0 && seen == 0);
-    }
-    meet();
-    CHECK(me != 0 || (int64_t)at[24] == -7);
-    meet();
+/* A word of this rank's memory, on the device or on the host. */
+static uint64_t read_word(const uint64_t *at, int index, int on_device) {
+    uint64_t word = 0;
+    CHECK(omp_target_memcpy(&word, at, sizeof(word), 0, (size_t)index * sizeof(word),
+                            omp_get_initial_device(),
+                            on_device ? omp_get_default_device() : omp_get_initial_device()) == 0);
+    return word;
 }
 
-/* Words of devices: those of rank 0 by all ranks, the next one's by signals. A GPU's own threads
- * update them meanwhile. */
-static void words_of_devices(void) {
-    enum { EACH = 10, NUM_WORDS = 32 };
-    uint64_t *const at = (uint64_t *)target;
-    uint64_t copy[NUM_WORDS];
+/* Updates of the words of rank 0 by all ranks, of the next one's by signals. A GPU's own threads
+ * update words of its memory meanwhile. */
+static void atomics(uint64_t *at, int on_device) {
+    enum { EACH = 10 };
     int const right = next;
     int wrong = 0;
     fill();
 #pragma omp target teams num_teams(TEAMS) thread_limit(THREADS) is_device_ptr(at)                  \
     map(tofrom : wrong) reduction(+ : wrong)
-#pragma omp parallel num_threads(8) reduction(+ : wrong)
+#pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
     {
         uint64_t last = 0;
         for (int i = 0; i < EACH; ++i) {
@@ -250,14 +210,15 @@ static void words_of_devices(void) {
     }
     CHECK(wrong == 0);
     meet();
-    CHECK(omp_target_memcpy(copy, at, sizeof(copy), 0, 0, omp_get_initial_device(),
-                            omp_get_default_device()) == 0);
-    CHECK(copy[24] != 0 && copy[24] % EACH == 0);
+    /* The region may have fewer threads than it asks for. */
+    uint64_t const signals_here = read_word(at, 24, on_device);
+    CHECK(signals_here != 0 && signals_here % EACH == 0);
     if (me == 0) {
+        uint64_t const sum = read_word(at, 0, on_device), bits = read_word(at, 8, on_device);
         double halves;
-        memcpy(&halves, &copy[8], sizeof(halves));
-        CHECK(copy[0] != 0 && copy[0] % EACH == 0 && copy[16] == copy[0]);
-        CHECK(halves == 0.5 * (double)copy[0]);
+        memcpy(&halves, &bits, sizeof(halves));
+        CHECK(sum != 0 && sum % EACH == 0 && read_word(at, 16, on_device) == sum);
+        CHECK(halves == 0.5 * (double)sum);
     }
     meet();
     int64_t seen = -1;
@@ -272,9 +233,7 @@ static void words_of_devices(void) {
         CHECK(status == 0 && seen == 0);
     }
     meet();
-    CHECK(omp_target_memcpy(copy, at, sizeof(copy), 0, 0, omp_get_initial_device(),
-                            omp_get_default_device()) == 0);
-    CHECK(me != 0 || (int64_t)copy[30] == -7);
+    CHECK(me != 0 || (int64_t)read_word(at, 30, on_device) == -7);
     meet();
 }
 
@@ -296,8 +255,8 @@ int main(void) {
     variables_of_the_region(target);
     by_teams();
     signals();
-    atomics();
-    words_of_devices();
+    atomics(words, 0);
+    atomics((uint64_t *)target, 1);
     if (me == 0) {
         printf("requests of %s: ok\n", on_gpu ? "a GPU" : "host devices");
     }

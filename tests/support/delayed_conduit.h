@@ -268,9 +268,9 @@ private:
 /// The messages of a rank with a delayed network.
 class delayed_node final : public thread_node {
 public:
-    delayed_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self,
+    delayed_node(std::vector<std::unique_ptr<rank_queue>> &queues, world_rank self,
                  const delayed_network::traits &given)
-        : thread_node(boxes, self),
+        : thread_node(queues, self),
           network_(std::make_shared<delayed_network>(
               *this, given, given.seed * 1000 + static_cast<unsigned>(self.value()))) {
         caps_.max_message_bytes = given.message_bytes;

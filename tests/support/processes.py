@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Processes that a test has started, found by a variable that only they carry."""
+import contextlib
 import os
 import signal
 import uuid
@@ -28,9 +29,23 @@ def carrying(name, value):
 
 def end_all(test, found):
     """Fails the test if there are any, after it has ended them."""
+    left = [describe(pid) for pid in found]
     for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    test.assertEqual(found, [], "processes are left")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    test.assertEqual(left, [], "processes are left")
+
+
+def describe(pid):
+    """Number, command, state and parent of a process."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().replace(b"\0", b" ").decode(errors="replace")
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            facts = [line.strip() for line in file if line.startswith(("State", "PPid", "Threads"))]
+    except OSError as gone:
+        return f"{pid}: {gone}"
+    return f"{pid}: {words} {facts}"
 
 
 def close_pipes(process):

@@ -26,10 +26,10 @@ namespace diomp::test {
 
 /// The rooms up to rma of one rank.
 struct remote_rank {
-    remote_rank(const thread_arena &thread_memory, std::vector<std::unique_ptr<mailbox>> &boxes,
+    remote_rank(const thread_arena &thread_memory, std::vector<std::unique_ptr<rank_queue>> &queues,
                 const transport::arena &arena, world_rank self, int num_ranks,
                 const delayed_network::traits &traits, const messaging::engine_options &options)
-        : node(std::make_shared<delayed_node>(boxes, self, traits)),
+        : node(std::make_shared<delayed_node>(queues, self, traits)),
           conduit(make_conduit(thread_memory, self, num_ranks, node, traits.node_size)),
           engine(*conduit, options), calls(engine), segment(arena, self, local_rank{0}),
           directory(segment, engine, calls, self),
@@ -56,13 +56,13 @@ public:
           together_(num_ranks) {
         map_other_slots(num_ranks);
         for (int rank = 0; rank < num_ranks; ++rank) {
-            boxes_.push_back(std::make_unique<mailbox>());
+            queues_.push_back(std::make_unique<rank_queue>());
         }
         messaging::engine_options const options{
             .spin_count = 20, .timeout_s = timeout_s, .warn_after_s = 100, .progress_thread = true};
         for (int rank = 0; rank < num_ranks; ++rank) {
             ranks_.push_back(std::make_unique<remote_rank>(
-                thread_memory_, boxes_, *arena_, world_rank{rank}, num_ranks, traits, options));
+                thread_memory_, queues_, *arena_, world_rank{rank}, num_ranks, traits, options));
         }
         for (auto &each : ranks_) {
             each->engine.start();
@@ -141,7 +141,7 @@ private:
     std::unique_ptr<transport::arena> arena_;
     thread_arena thread_memory_;
     std::barrier<> together_;
-    std::vector<std::unique_ptr<mailbox>> boxes_;
+    std::vector<std::unique_ptr<rank_queue>> queues_;
     std::vector<std::unique_ptr<remote_rank>> ranks_;
     std::uint64_t offset_ = 0;
 };

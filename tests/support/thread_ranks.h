@@ -89,25 +89,25 @@ private:
 };
 
 /// What the threads' conduits share.
-struct mailbox {
-    struct letter {
+struct rank_queue {
+    struct queued_message {
         world_rank source;
         transport::handler_id handler;
         std::vector<std::byte> payload;
     };
     std::mutex mutex;
     std::condition_variable rung;
-    std::deque<letter> letters;
-    std::atomic<std::size_t> num_letters{0}; ///< polls that find none lock nothing
+    std::deque<queued_message> queue;
+    std::atomic<std::size_t> num_queued{0}; ///< polls that find none lock nothing
     std::atomic<std::uint32_t> activity{0};
     std::atomic<bool> has_unwoken_waiter{false};      ///< that waits for a store
-    std::atomic<std::uint32_t> all_store_sleepers{0}; ///< of all ranks, in the box of rank 0
+    std::atomic<std::uint32_t> all_store_sleepers{0}; ///< of all ranks, in the queue of rank 0
 
-    void add(letter &&next) {
+    void add(queued_message &&next) {
         {
             std::lock_guard const guard(mutex);
-            letters.push_back(std::move(next));
-            num_letters.fetch_add(1);
+            queue.push_back(std::move(next));
+            num_queued.fetch_add(1);
             activity.fetch_add(1);
         }
         rung.notify_all();
@@ -121,32 +121,32 @@ struct mailbox {
     }
 };
 
-/// Messages by a mailbox per rank; a rank sleeps at its own.
+/// Messages by a queue per rank; a rank sleeps at its own.
 class thread_node : public transport::node_transport {
 public:
-    thread_node(std::vector<std::unique_ptr<mailbox>> &boxes, world_rank self)
-        : boxes_(boxes), self_(self) {
-        caps_ = {"thread", 240, &boxes_[0]->all_store_sleepers};
+    thread_node(std::vector<std::unique_ptr<rank_queue>> &queues, world_rank self)
+        : queues_(queues), self_(self) {
+        caps_ = {"thread", 240, &queues_[0]->all_store_sleepers};
     }
 
     bool try_send(world_rank peer, diomp::transport::handler_id handler,
                   std::span<const std::byte> payload) override {
-        boxes_[peer.index()]->add({self_, handler, {payload.begin(), payload.end()}});
+        queues_[peer.index()]->add({self_, handler, {payload.begin(), payload.end()}});
         return true;
     }
     int poll(diomp::transport::message_handler sink) override {
-        mailbox &own = *boxes_[self_.index()];
+        rank_queue &own = *queues_[self_.index()];
         int handled = 0;
-        for (; own.num_letters.load() > 0; ++handled) {
-            mailbox::letter next;
+        for (; own.num_queued.load() > 0; ++handled) {
+            rank_queue::queued_message next;
             {
                 std::lock_guard const guard(own.mutex);
-                if (own.letters.empty()) {
+                if (own.queue.empty()) {
                     return handled;
                 }
-                next = std::move(own.letters.front());
-                own.letters.pop_front();
-                own.num_letters.fetch_sub(1);
+                next = std::move(own.queue.front());
+                own.queue.pop_front();
+                own.num_queued.fetch_sub(1);
             }
             sink({next.source, next.handler, next.payload, {}});
         }
@@ -154,21 +154,21 @@ public:
     }
     bool has_messages() const override { return false; }
 
-    std::uint32_t activity() const override { return boxes_[self_.index()]->activity.load(); }
+    std::uint32_t activity() const override { return queues_[self_.index()]->activity.load(); }
     void sleep(std::uint32_t seen, std::chrono::microseconds limit) override {
-        mailbox &own = *boxes_[self_.index()];
+        rank_queue &own = *queues_[self_.index()];
         std::unique_lock guard(own.mutex);
         own.rung.wait_for(guard, limit, [&own, seen] { return own.activity.load() != seen; });
     }
-    void wake() override { boxes_[self_.index()]->ring(); }
+    void wake() override { queues_[self_.index()]->ring(); }
     void begin_polling() override {}
     bool end_polling() override { return false; }
     bool idle_wait(diomp::transport::wait_kind what, std::uint32_t seen,
                    std::chrono::microseconds limit, function_ref<bool()> ready) override {
         std::uint32_t const for_store = what == diomp::transport::wait_kind::store ? 1 : 0;
-        std::atomic<std::uint32_t> &sleepers = boxes_[0]->all_store_sleepers;
+        std::atomic<std::uint32_t> &sleepers = queues_[0]->all_store_sleepers;
         sleepers.fetch_add(for_store);
-        boxes_[self_.index()]->has_unwoken_waiter.store(true);
+        queues_[self_.index()]->has_unwoken_waiter.store(true);
         bool const is_ready = ready();
         if (!is_ready) {
             sleep(seen, limit);
@@ -178,7 +178,8 @@ public:
     }
     void wake_idle_waiters() override { wake(); }
     void wake_for_store(world_rank peer) override {
-        if (mailbox &target = *boxes_[peer.index()]; target.has_unwoken_waiter.exchange(false)) {
+        if (rank_queue &target = *queues_[peer.index()];
+            target.has_unwoken_waiter.exchange(false)) {
             target.ring();
         }
     }
@@ -198,7 +199,7 @@ public:
     static inline std::atomic<int> num_private_copies{0}; ///< of all ranks; without probes
 
 private:
-    std::vector<std::unique_ptr<mailbox>> &boxes_;
+    std::vector<std::unique_ptr<rank_queue>> &queues_;
     world_rank self_;
 };
 
@@ -267,7 +268,7 @@ public:
                                                                       .progress_thread = false})
         : arena_(num_ranks, slot_bytes), options_(options) {
         for (int rank = 0; rank < num_ranks; ++rank) {
-            boxes_.push_back(std::make_unique<mailbox>());
+            queues_.push_back(std::make_unique<rank_queue>());
         }
         place_on_nodes({});
     }
@@ -277,15 +278,15 @@ public:
     void place_on_nodes(const std::vector<std::int32_t> &node_of) {
         engines_.clear();
         conduits_.clear();
-        for (std::size_t self = 0; self < boxes_.size(); ++self) {
-            lazy_array<std::byte *> direct_bases(boxes_.size());
-            for (std::size_t peer = 0; peer < boxes_.size(); ++peer) {
+        for (std::size_t self = 0; self < queues_.size(); ++self) {
+            lazy_array<std::byte *> direct_bases(queues_.size());
+            for (std::size_t peer = 0; peer < queues_.size(); ++peer) {
                 if (node_of.empty() || node_of[peer] == node_of[self]) {
                     direct_bases[peer] = arena_.slot(world_rank{static_cast<int>(peer)});
                 }
             }
             world_rank const rank{static_cast<int>(self)};
-            auto node = std::make_shared<thread_node>(boxes_, rank);
+            auto node = std::make_shared<thread_node>(queues_, rank);
             auto network = std::make_shared<thread_network>(*node);
             conduits_.push_back(std::make_unique<diomp::transport::conduit>(
                 rank, std::move(node), std::move(network), std::move(direct_bases)));
@@ -312,7 +313,7 @@ public:
 private:
     thread_arena arena_;
     messaging::engine_options options_;
-    std::vector<std::unique_ptr<mailbox>> boxes_;
+    std::vector<std::unique_ptr<rank_queue>> queues_;
     std::vector<std::unique_ptr<diomp::transport::conduit>> conduits_;
     std::vector<std::unique_ptr<messaging::engine>> engines_;
 };

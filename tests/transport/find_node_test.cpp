@@ -18,6 +18,7 @@
 #include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -44,9 +45,10 @@ int find(const std::function<bool()> &change, const transport::node_search &how 
         if (launcher.get(world_rank(1), "changed").value() == "no") {
             return not_possible;
         }
+        auto const &ranks = found.value().ranks;
         bool const has_both =
-            found.value().ranks == std::vector<world_rank>{world_rank(0), world_rank(1)};
-        bool const has_own = found.value().ranks == std::vector{launcher.info().rank};
+            ranks.size() == 2 && ranks[0].rank == world_rank(0) && ranks[1].rank == world_rank(1);
+        bool const has_own = ranks.size() == 1 && ranks[0].rank == launcher.info().rank;
         bool const is_same_name = launcher.get(world_rank(0), "name").value() ==
                                   launcher.get(world_rank(1), "name").value();
         if (!launcher.put("found", has_both ? "both" : "own") || !launcher.fence() ||
@@ -128,15 +130,15 @@ TEST(find_node, no_socket_is_left) {
     EXPECT_EQ(socket_names(), std::set<std::string>());
 }
 
-// Sockets of the arena are named after the node: a stranger who knows it could bind them first.
+// Sockets of the arena are named after the node: with its name any process could bind them first.
 TEST(find_node, the_name_of_a_node_is_in_no_socket_that_others_see_before) {
     int const seen = diomp_test::run_two_ranks([](launch::launcher &launcher) {
         auto found = transport::find_node(launcher, {true, 0});
         if (!found) {
             return 1;
         }
-        for (world_rank const each : found.value().ranks) {
-            auto socket = launcher.get(each, "find_node.socket");
+        for (transport::peer_process const &each : found.value().ranks) {
+            auto socket = launcher.get(each.rank, "find_node.socket");
             if (!socket || socket.value().empty() || socket.value() == found.value().name) {
                 return 2;
             }
@@ -152,8 +154,10 @@ TEST(node_watch, the_end_of_a_rank_is_seen_once) {
         if (!found || found.value().ranks.size() != 2) {
             return 1;
         }
-        auto const watch = transport::node_watch::create(std::move(found.value().file),
-                                                         found.value().ranks, launcher.info().rank);
+        std::erase_if(found.value().ranks, [&](const transport::peer_process &each) {
+            return each.rank == launcher.info().rank;
+        });
+        auto const watch = transport::node_watch::create(found.value().ranks);
         if (!watch || !launcher.fence()) {
             return 2;
         }
@@ -176,6 +180,24 @@ TEST(node_watch, the_end_of_a_rank_is_seen_once) {
         return watch.value()->has_ended(world_rank(1)) ? 10 + num_reports : 4;
     });
     EXPECT_EQ(seen, 11);
+}
+
+TEST(node_watch, a_process_that_does_not_exist_is_an_error) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        ::_exit(0);
+    }
+    ::waitpid(child, nullptr, 0);
+    transport::peer_process const ended{world_rank(1), child};
+    EXPECT_FALSE(transport::node_watch::create({&ended, 1}).ok());
+}
+
+TEST(node_watch, its_thread_ends_while_no_rank_does) {
+    transport::peer_process const self{world_rank(0), ::getpid()};
+    auto const watch = transport::node_watch::create({&self, 1});
+    ASSERT_TRUE(watch.ok());
+    watch.value()->start([](world_rank, const std::string &) { ADD_FAILURE(); });
+    EXPECT_FALSE(watch.value()->has_ended(world_rank(0)));
 }
 
 } // namespace

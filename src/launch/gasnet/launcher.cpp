@@ -18,26 +18,7 @@ public:
         gex_Event_Wait(gex_Coll_BarrierNB(job.team, 0)); // all handlers are registered
     }
 
-    status start() {
-        std::string const own = node_identity();
-        DIOMP_TRY(put(node_key, own));
-        if (info_.rank == world_rank(0)) {
-            DIOMP_TRY(put(job_key, make_job_id(info_.host)));
-        }
-        DIOMP_TRY(fence());
-        auto job = get(world_rank(0), job_key);
-        DIOMP_TRY(job);
-        info_.job_id = job.take();
-        std::vector<world_rank> node_ranks;
-        for (int rank = 0; rank < info_.size; ++rank) {
-            auto const theirs = get(world_rank(rank), node_key);
-            if (theirs && theirs.value() == own) {
-                node_ranks.emplace_back(rank);
-            }
-        }
-        set_local_ranks(info_, std::move(node_ranks));
-        return {};
-    }
+    status start() { return agree_on_job(*this, info_, node_identity()); }
 
     [[nodiscard]] const job_info &info() const override { return info_; }
     status put(std::string_view key, std::string_view value) override {

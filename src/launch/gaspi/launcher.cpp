@@ -37,23 +37,7 @@ public:
         info_.size = size;
         info_.host = host_name();
         kv_areas_.resize(static_cast<std::size_t>(size));
-        std::string const own = node_identity();
-        DIOMP_TRY(put(node_key, own));
-        DIOMP_TRY(put(job_key, make_job_id(info_.host)));
-        DIOMP_TRY(fence());
-        auto job = get(world_rank(0), job_key);
-        DIOMP_TRY(job);
-        info_.job_id = job.take();
-        std::vector<world_rank> node_ranks;
-        for (int peer = 0; peer < size; ++peer) {
-            auto theirs = get(world_rank(peer), node_key);
-            DIOMP_TRY(theirs);
-            if (theirs.value() == own) {
-                node_ranks.emplace_back(peer);
-            }
-        }
-        set_local_ranks(info_, std::move(node_ranks));
-        return {};
+        return agree_on_job(*this, info_, node_identity());
     }
 
     status put(std::string_view key, std::string_view value) override {

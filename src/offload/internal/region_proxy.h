@@ -12,7 +12,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -32,7 +32,7 @@ class request_rings;
 class region_proxy {
 public:
     /// The thread may run where the calling thread may run now.
-    region_proxy(const request_executor &executor, messaging::engine &engine,
+    region_proxy(std::unique_ptr<request_executor> executor, messaging::engine &engine,
                  device_call_paths calls_by);
     /// Ends the thread; blocks until it has executed its current request.
     ~region_proxy();
@@ -43,13 +43,11 @@ public:
     [[nodiscard]] bool takes_requests() const;
     /// Whether devices shall make requests for memory that could be mapped for them, too.
     [[nodiscard]] bool replaces_mappings() const;
-    /// See request_executor::set_groups.
-    void set_groups(std::function<result<group_members>(ompx_group_t)> find) {
-        executor_.set_groups(std::move(find));
-    }
+
+    [[nodiscard]] request_executor &executor() const { return *executor_; }
 
     /// See request_executor::prepare.
-    status prepare(const accelerator &on) { return executor_.prepare(on); }
+    status prepare(const accelerator &on) { return executor_->prepare(on); }
     /// A region starts on a device. If no other runs there, and a thread of an earlier one has
     /// given up a request, `reset` empties the rings. They must outlive this object, and are the
     /// same in each call for a device.
@@ -74,7 +72,7 @@ private:
     bool serve(served &device);
     void execute(served &device, const diomp_request &what, request_ring &ring);
 
-    request_executor executor_;
+    std::unique_ptr<request_executor> executor_;
     messaging::engine &engine_;
     device_call_paths const calls_by_;
     std::vector<bool> const allowed_; ///< device::processor_set of the thread

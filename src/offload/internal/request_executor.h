@@ -56,10 +56,13 @@ struct requesting_device {
 /// Thread-safe.
 class request_executor {
 public:
-    /// Create before engine.start(). Copies share what they were made with.
+    /// Create before engine.start(); destroy after the engine has stopped.
     request_executor(offload::mover &mover, rma::transfers &transfers, const segment_table &own,
                      const alloc_directory &directory, messaging::engine &engine,
                      messaging::call_service &calls, int num_ranks, request_observer on_request);
+    ~request_executor();
+    request_executor(const request_executor &) = delete;
+    request_executor &operator=(const request_executor &) = delete;
 
     /// Call before the first region.
     void set_groups(std::function<result<group_members>(ompx_group_t)> find);
@@ -104,11 +107,11 @@ private:
 
     offload::mover &mover_;
     rma::transfers &transfers_;
-    std::shared_ptr<word_updates> updates_;
-    std::shared_ptr<barrier_groups> groups_;
+    std::unique_ptr<word_updates> updates_;
+    std::unique_ptr<barrier_groups> groups_;
     int num_ranks_;
     request_observer on_request_;
-    std::shared_ptr<late_failures> late_; ///< replies may arrive after this object
+    std::unique_ptr<late_failures> late_;
 };
 
 } // namespace diomp::offload

@@ -298,14 +298,21 @@ status world::find_node(const world_options &options) {
             *launcher_, {.may_share = options.may_share_memory && is_session(rank()),
                          .max_ranks = options.node_size});
         DIOMP_TRY(found);
-        transport::found_node &node = found.value();
-        if (node.ranks.size() > 1) {
-            auto watch = transport::node_watch::create(std::move(node.file), node.ranks, rank());
+        std::vector<world_rank> ranks;
+        ranks.reserve(found.value().ranks.size());
+        std::vector<transport::peer_process> others;
+        for (transport::peer_process const &each : found.value().ranks) {
+            ranks.push_back(each.rank);
+            if (each.rank != rank()) {
+                others.push_back(each);
+            }
+        }
+        if (!others.empty()) {
+            auto watch = transport::node_watch::create(others);
             DIOMP_TRY(watch);
             watch_ = watch.take();
         }
-        launcher_ =
-            launch::set_node(std::move(launcher_), std::move(node.ranks), std::move(node.name));
+        launcher_ = launch::set_node(std::move(launcher_), std::move(ranks), found.value().name);
     }
     return launcher_->put(node_key, launcher_->info().job_id);
 }

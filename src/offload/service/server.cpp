@@ -121,6 +121,10 @@ server::~server() {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
     }
+    sessions_.clear();
+    while (::waitpid(-1, nullptr, 0) > 0) {
+        // These remove the folders of sessions, and may be killed once this process has ended.
+    }
 }
 
 std::string server::reason_to_refuse(std::uint32_t device) const {
