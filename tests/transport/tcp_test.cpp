@@ -843,6 +843,31 @@ TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one
     EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
 }
 
+// A container may have the network of its host, but a boot id of its own.
+TEST(tcp_address, a_rank_with_the_network_of_this_host_is_reached_as_one_of_this_host) {
+    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}, "0123"};
+    tcp::address_blob there{"b", 2, {make("::ffff:10.1.0.1", 112)}, "0123"};
+    EXPECT_THAT(ways(there, here), ElementsAre("127.0.0.1", "10.1.0.1"));
+    there.network = "4567";
+    EXPECT_THAT(ways(there, here), ElementsAre());
+    there.network = diomp::transport::unknown_network;
+    EXPECT_THAT(ways(there, tcp::address_blob{"a", 1, there.addresses}), ElementsAre());
+}
+
+TEST(tcp_address, the_identity_of_a_network_depends_on_its_interfaces) {
+    using diomp::transport::network_identity;
+    using diomp::transport::network_interface;
+    network_interface const loopback{"lo", true, true, "", {make("::ffff:127.0.0.1", 104)}};
+    network_interface eth0{"eth0", true, false, "\x02\x01", {make("::ffff:10.1.0.1", 112)}};
+    network_interface const unused{"veth1", true, false, "\x02\x02", {}};
+    EXPECT_EQ(network_identity({{loopback, unused}}), diomp::transport::unknown_network);
+    std::string const one = network_identity({{loopback, eth0}});
+    EXPECT_EQ(one.size(), 16U);
+    EXPECT_EQ(network_identity({{unused, eth0, loopback}}), one);
+    eth0.hardware_address[0] = '\x03';
+    EXPECT_NE(network_identity({{loopback, eth0}}), one);
+}
+
 // The bridge may be down here, or not be offered, and be up at the other host.
 TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_either) {
     tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
@@ -876,9 +901,10 @@ TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
 
 TEST(tcp_address, a_card_survives_the_launcher) {
     tcp::address_blob const address_blob{
-        "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};
+        "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}, "0123"};
     tcp::address_blob const read = tcp::decode_address_blob(tcp::encode_address_blob(address_blob));
     EXPECT_EQ(read.node, address_blob.node);
+    EXPECT_EQ(read.network, address_blob.network);
     EXPECT_EQ(read.port, address_blob.port);
     EXPECT_EQ(tcp::encode_address_blob(read), tcp::encode_address_blob(address_blob));
 }

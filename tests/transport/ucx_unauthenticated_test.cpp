@@ -315,7 +315,11 @@ diomp::transport::network_interface interface_of(const char *name, const char *n
     diomp::transport::address only;
     only.number = *diomp::transport::parse_number(number);
     only.prefix_bits = prefix_bits;
-    return {.name = name, .is_up = true, .is_loopback = only.is_loopback(), .addresses = {only}};
+    return {.name = name,
+            .is_up = true,
+            .is_loopback = only.is_loopback(),
+            .hardware_address = {},
+            .addresses = {only}};
 }
 
 std::vector<in6_addr> host_of(std::initializer_list<const char *> numbers) {

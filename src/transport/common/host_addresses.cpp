@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#define XXH_INLINE_ALL
 #include "transport/common/host_addresses.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -8,6 +12,9 @@
 #include <cstring>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
+#include <sys/stat.h>
+#include <xxhash.h>
 
 namespace diomp::transport {
 namespace {
@@ -41,6 +48,12 @@ bool read_address(const ifaddrs &from, address &into) {
         return IN6_IS_ADDR_LINKLOCAL(&into.number) == 0; // useless without an interface
     }
     return false;
+}
+
+std::string read_hardware_address(const sockaddr &from) {
+    auto const &link = reinterpret_cast<const sockaddr_ll &>(from);
+    auto const nbytes = std::min<std::size_t>(link.sll_halen, sizeof(link.sll_addr));
+    return {reinterpret_cast<const char *>(link.sll_addr), nbytes};
 }
 
 } // namespace
@@ -78,8 +91,12 @@ result<std::vector<network_interface>> own_interfaces() {
             found.push_back({.name = each->ifa_name,
                              .is_up = (each->ifa_flags & up) == up,
                              .is_loopback = (each->ifa_flags & IFF_LOOPBACK) != 0,
+                             .hardware_address = {},
                              .addresses = {}});
             known = found.end() - 1;
+        }
+        if (each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_PACKET) {
+            known->hardware_address = read_hardware_address(*each->ifa_addr);
         }
         if (address next; read_address(*each, next)) {
             known->addresses.push_back(next);
@@ -87,6 +104,34 @@ result<std::vector<network_interface>> own_interfaces() {
     }
     ::freeifaddrs(all);
     return found;
+}
+
+std::string network_identity(std::span<const network_interface> own) {
+    struct stat network{};
+    if (::stat("/proc/self/ns/net", &network) != 0) {
+        return unknown_network;
+    }
+    std::vector<std::string> described;
+    for (network_interface const &each : own) {
+        if (each.is_loopback || each.addresses.empty()) {
+            continue; // those of containers that come and go have no addresses
+        }
+        std::string text = fmt::format("{}={:02x}", each.name,
+                                       fmt::join(std::span(reinterpret_cast<const unsigned char *>(
+                                                               each.hardware_address.data()),
+                                                           each.hardware_address.size()),
+                                                 ""));
+        for (address const &next : each.addresses) {
+            text += '=' + to_text(next.number);
+        }
+        described.push_back(std::move(text));
+    }
+    std::ranges::sort(described);
+    if (described.empty()) {
+        return unknown_network;
+    }
+    std::string const all = fmt::format("{} {}", network.st_ino, fmt::join(described, " "));
+    return fmt::format("{:016x}", XXH3_64bits(all.data(), all.size()));
 }
 
 in6_addr map_ipv4(in_addr from) {

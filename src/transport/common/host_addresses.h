@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,11 +31,18 @@ struct network_interface {
     std::string name;
     bool is_up = false;
     bool is_loopback = false;
+    std::string hardware_address;   ///< bytes; may be empty
     std::vector<address> addresses; ///< without link-local ones; may be empty
 };
 
 /// All interfaces of this host, also those that are down.
 result<std::vector<network_interface>> own_interfaces();
+
+inline constexpr const char *unknown_network = "-"; ///< no interface but loopback has an address
+/// Equal for processes that share a network: a hash of the inode of the network namespace, and of
+/// the names and addresses of `own` interfaces. Containers may have a boot id of their own, hence
+/// another launch::node_identity(), and the network of their host. Without spaces.
+[[nodiscard]] std::string network_identity(std::span<const network_interface> own);
 
 [[nodiscard]] in6_addr map_ipv4(in_addr from);
 [[nodiscard]] std::string to_text(const in6_addr &number);

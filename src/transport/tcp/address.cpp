@@ -13,6 +13,12 @@
 namespace diomp::transport::tcp {
 namespace {
 
+/// Whether an address leads to the same interface from both.
+bool share_interfaces(const address_blob &there, const address_blob &here) {
+    return there.node == here.node ||
+           (there.network != unknown_network && there.network == here.network);
+}
+
 /// False: the address means this host itself, as loopback does, or as that of a container bridge
 /// which every host has.
 bool is_remote_address(const address &theirs, const address_blob &here,
@@ -115,7 +121,7 @@ result<std::vector<in6_addr>> all_addresses() {
 }
 
 std::string encode_address_blob(const address_blob &from) {
-    std::string text = fmt::format("{} {}", from.node, from.port);
+    std::string text = fmt::format("{} {} {}", from.node, from.port, from.network);
     for (address const &each : from.addresses) {
         text += fmt::format(" {} {}", to_text(each.number), each.prefix_bits);
     }
@@ -125,7 +131,7 @@ std::string encode_address_blob(const address_blob &from) {
 address_blob decode_address_blob(const std::string &text) {
     std::istringstream words(text);
     address_blob read;
-    words >> read.node >> read.port;
+    words >> read.node >> read.port >> read.network;
     std::string number;
     address each;
     while (words >> number >> each.prefix_bits) {
@@ -140,7 +146,8 @@ address_blob decode_address_blob(const std::string &text) {
 std::vector<in6_addr> candidate_addresses(const address_blob &there, const address_blob &here,
                                           std::span<const in6_addr> local) {
     std::vector<in6_addr> candidates;
-    if (there.node == here.node) {
+    bool const same_interfaces = share_interfaces(there, here);
+    if (same_interfaces) {
         candidates.push_back(map_ipv4({htonl(INADDR_LOOPBACK)}));
     }
     auto const shares_network = [&](const address &theirs) {
@@ -151,7 +158,7 @@ std::vector<in6_addr> candidate_addresses(const address_blob &there, const addre
     for (bool const same_network : {true, false}) {
         for (address const &each : there.addresses) {
             if (shares_network(each) == same_network &&
-                (there.node == here.node || is_remote_address(each, here, local))) {
+                (same_interfaces || is_remote_address(each, here, local))) {
                 candidates.push_back(each.number);
             }
         }

@@ -19,7 +19,8 @@ namespace diomp::transport::tcp {
 struct address_blob {
     std::string node; ///< launch::node_identity()
     std::uint16_t port = 0;
-    std::vector<address> addresses; ///< without loopback
+    std::vector<address> addresses;        ///< without loopback
+    std::string network = unknown_network; ///< network_identity()
 };
 
 /// Addresses of the interfaces that `wanted` lists, separated by commas; empty: of all that are up.
@@ -31,8 +32,9 @@ result<std::vector<in6_addr>> all_addresses();
 [[nodiscard]] std::string encode_address_blob(const address_blob &from);
 [[nodiscard]] address_blob decode_address_blob(const std::string &text);
 
-/// Addresses by which `here` may reach `there`, best first: loopback on the same host, addresses in
-/// a network that both share, then the others. For another host, loopback is left out, and so are
+/// Addresses by which `here` may reach `there`, best first: loopback on the same host, also
+/// from and to a container that has its network, addresses in a network that both share, then the
+/// others. For another host, loopback is left out, and so are
 /// addresses that this host has as well (in `local` or `here`), such as that of a container bridge.
 [[nodiscard]] std::vector<in6_addr> candidate_addresses(const address_blob &there,
                                                         const address_blob &here,

@@ -92,7 +92,11 @@ result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const a
 status iface::start(const std::string &interfaces) {
     auto addresses = own_addresses(interfaces);
     DIOMP_TRY(addresses);
-    address_blob own{.node = launch::node_identity(), .addresses = addresses.take()};
+    auto all = own_interfaces();
+    DIOMP_TRY(all);
+    address_blob own{.node = launch::node_identity(),
+                     .addresses = addresses.take(),
+                     .network = network_identity(all.value())};
     auto local = all_addresses();
     DIOMP_TRY(local);
     auto listener = listen(own.port, setup_->how,

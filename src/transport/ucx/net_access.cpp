@@ -21,9 +21,9 @@ namespace {
 constexpr const char *host_key = "ucx.host";
 constexpr const char *hosts_key = "ucx.hosts";
 
-/// "IDENTITY ADDRESS..."
+/// "NODE NETWORK ADDRESS...", see launch::node_identity and network_identity.
 std::string describe_host(std::span<const network_interface> own) {
-    std::string text = launch::node_identity();
+    std::string text = fmt::format("{} {}", launch::node_identity(), network_identity(own));
     for (network_interface const &each : own) {
         for (address const &next : each.addresses) {
             if (!next.is_loopback()) {
@@ -63,17 +63,21 @@ result<std::string> share_hosts(launch::launcher &launcher,
 }
 
 /// The hosts of that text except this one.
-host_list parse_others(const std::string &text) {
+host_list parse_others(const std::string &text, std::span<const network_interface> own) {
     host_list others;
+    std::string const own_network = network_identity(own);
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
-        std::string word;
-        if (words >> word; word == launch::node_identity()) {
+        std::string node;
+        std::string network;
+        words >> node >> network;
+        if (node == launch::node_identity() ||
+            (network != unknown_network && network == own_network)) {
             continue;
         }
         std::vector<in6_addr> &host = others.emplace_back();
-        while (words >> word) {
+        for (std::string word; words >> word;) {
             if (auto const number = parse_number(word)) {
                 host.push_back(*number);
             }
@@ -152,7 +156,7 @@ result<net_access> net_access::create(launch::launcher &launcher) {
     if (!launcher.info().is_on_one_machine()) {
         auto text = share_hosts(launcher, own.value());
         DIOMP_TRY(text);
-        others = parse_others(text.value());
+        others = parse_others(text.value(), own.value());
     }
     for (auto const &host : others) {
         made.sources_.insert(made.sources_.end(), host.begin(), host.end());
