@@ -142,9 +142,9 @@ TEST(network_liveness, peers_are_checked_during_a_wait_that_sleeps) {
     options.dead_peer_timeout_s = 0.4;
     readable_network network(launcher, false, options);
     ASSERT_TRUE(network.start().ok());
-    std::vector<std::unique_ptr<test::rank_queue>> boxes;
-    boxes.push_back(std::make_unique<test::rank_queue>());
-    test::thread_node node(boxes, world_rank{0});
+    std::vector<std::unique_ptr<test::rank_queue>> queues;
+    queues.push_back(std::make_unique<test::rank_queue>());
+    test::thread_node node(queues, world_rank{0});
     std::atomic<std::uint32_t> store_sleepers{0};
     transport::conduit_waits waits(node, &network, &store_sleepers);
     std::this_thread::sleep_for(milliseconds{1000}); // longer than the check's interval

@@ -815,8 +815,9 @@ std::vector<std::string> ways(const tcp::address_blob &there, const tcp::address
 }
 
 TEST(tcp_address, those_in_a_network_of_ours_come_first) {
-    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
-    tcp::address_blob const there{"b",
+    tcp::address_blob const here{
+        {"a"}, 1, {make("::ffff:10.1.0.1", 112), make("2001:db8:5::1", 64)}};
+    tcp::address_blob const there{{"b"},
                                   2,
                                   {make("::ffff:192.168.3.4", 120), make("::ffff:10.1.200.7", 112),
                                    make("2001:db8:6::2", 64), make("2001:db8:5::2", 64)}};
@@ -825,66 +826,68 @@ TEST(tcp_address, those_in_a_network_of_ours_come_first) {
 }
 
 TEST(tcp_address, a_rank_of_the_same_host_is_reached_by_loopback_first) {
-    tcp::address_blob const address_blob{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::address_blob const address_blob{{"a"}, 1, {make("::ffff:10.1.0.1", 112)}};
     EXPECT_THAT(ways(address_blob, address_blob), ElementsAre("127.0.0.1", "10.1.0.1"));
 }
 
 // A bridge of containers has the same address on every host; another program may listen there.
 TEST(tcp_address, addresses_that_lead_to_this_host_are_not_tried_for_another_one) {
     tcp::address_blob const here{
-        "a", 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
-    tcp::address_blob const there{"b",
+        {"a"}, 1, {make("::ffff:10.1.0.1", 112), make("::ffff:172.17.0.1", 112)}};
+    tcp::address_blob const there{{"b"},
                                   2,
                                   {make("::ffff:172.17.0.1", 112), make("::ffff:127.0.0.1", 104),
                                    make("::1", 128), make("::ffff:10.1.0.2", 112)}};
     EXPECT_THAT(ways(there, here), ElementsAre("10.1.0.2"));
     tcp::address_blob same_host = there;
-    same_host.node = "a";
+    same_host.host.node = "a";
     EXPECT_THAT(ways(same_host, here), testing::Contains("172.17.0.1"));
 }
 
 // A container may have the network of its host, but a boot id of its own.
 TEST(tcp_address, a_rank_with_the_network_of_this_host_is_reached_as_one_of_this_host) {
-    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}, "0123"};
-    tcp::address_blob there{"b", 2, {make("::ffff:10.1.0.1", 112)}, "0123"};
+    tcp::address_blob const here{{"a", "0123"}, 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::address_blob there{{"b", "0123"}, 2, {make("::ffff:10.1.0.1", 112)}};
     EXPECT_THAT(ways(there, here), ElementsAre("127.0.0.1", "10.1.0.1"));
-    there.network = "4567";
+    there.host.network = "4567";
     EXPECT_THAT(ways(there, here), ElementsAre());
-    there.network = diomp::transport::unknown_network;
-    EXPECT_THAT(ways(there, tcp::address_blob{"a", 1, there.addresses}), ElementsAre());
+    there.host.network = diomp::transport::unknown_network;
+    EXPECT_THAT(ways(there, tcp::address_blob{{"a"}, 1, there.addresses}), ElementsAre());
 }
 
 TEST(tcp_address, the_identity_of_a_network_depends_on_its_interfaces) {
-    using diomp::transport::network_identity;
     using diomp::transport::network_interface;
+    auto const network_identity = [](std::initializer_list<network_interface> own) {
+        return diomp::transport::identify_host(own).network;
+    };
     network_interface const loopback{"lo", true, true, "", {make("::ffff:127.0.0.1", 104)}};
     network_interface eth0{"eth0", true, false, "\x02\x01", {make("::ffff:10.1.0.1", 112)}};
     network_interface const unused{"veth1", true, false, "\x02\x02", {}};
-    EXPECT_EQ(network_identity({{loopback, unused}}), diomp::transport::unknown_network);
-    std::string const one = network_identity({{loopback, eth0}});
+    EXPECT_EQ(network_identity({loopback, unused}), diomp::transport::unknown_network);
+    std::string const one = network_identity({loopback, eth0});
     EXPECT_EQ(one.size(), 16U);
-    EXPECT_EQ(network_identity({{unused, eth0, loopback}}), one);
+    EXPECT_EQ(network_identity({unused, eth0, loopback}), one);
     eth0.hardware_address[0] = '\x03';
-    EXPECT_NE(network_identity({{loopback, eth0}}), one);
+    EXPECT_NE(network_identity({loopback, eth0}), one);
 }
 
 // The bridge may be down here, or not be offered, and be up at the other host.
 TEST(tcp_address, addresses_of_interfaces_that_are_not_offered_are_not_tried_either) {
-    tcp::address_blob const here{"a", 1, {make("::ffff:10.1.0.1", 112)}};
+    tcp::address_blob const here{{"a"}, 1, {make("::ffff:10.1.0.1", 112)}};
     tcp::address_blob const there{
-        "b", 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
+        {"b"}, 2, {make("::ffff:172.17.0.1", 112), make("::ffff:10.1.0.2", 112)}};
     in6_addr const bridge = make("::ffff:172.17.0.1", 112).number;
     std::vector<std::string> found;
     for (in6_addr const &each : tcp::candidate_addresses(there, here, {&bridge, 1})) {
         found.push_back(diomp::transport::to_text(each));
     }
     EXPECT_THAT(found, ElementsAre("10.1.0.2"));
-    auto local = tcp::all_addresses();
-    ASSERT_TRUE(local.ok());
+    auto own = diomp::transport::own_interfaces();
+    ASSERT_TRUE(own.ok());
     auto const is_loopback = [](const in6_addr &each) {
         return diomp::transport::to_text(each) == "127.0.0.1";
     };
-    EXPECT_THAT(local.value(), testing::Contains(testing::Truly(is_loopback)));
+    EXPECT_THAT(tcp::all_addresses(own.value()), testing::Contains(testing::Truly(is_loopback)));
 }
 
 TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
@@ -899,26 +902,30 @@ TEST(tcp_address, a_listener_on_loopback_is_not_reached_by_other_addresses) {
     EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
 }
 
-TEST(tcp_address, a_card_survives_the_launcher) {
+TEST(tcp_address, an_address_blob_survives_the_launcher) {
     tcp::address_blob const address_blob{
-        "host-1/boot", 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}, "0123"};
+        {"host-1/boot", "0123"}, 65535, {make("::ffff:10.1.0.1", 112), make("2001:db8::1", 64)}};
     tcp::address_blob const read = tcp::decode_address_blob(tcp::encode_address_blob(address_blob));
-    EXPECT_EQ(read.node, address_blob.node);
-    EXPECT_EQ(read.network, address_blob.network);
+    EXPECT_EQ(read.host.node, address_blob.host.node);
+    EXPECT_EQ(read.host.network, address_blob.host.network);
     EXPECT_EQ(read.port, address_blob.port);
     EXPECT_EQ(tcp::encode_address_blob(read), tcp::encode_address_blob(address_blob));
 }
 
 TEST(tcp_address, interfaces_that_do_not_exist_are_errors) {
-    auto found = tcp::own_addresses("lo,nonsense0");
+    auto own = diomp::transport::own_interfaces();
+    ASSERT_TRUE(own.ok());
+    auto found = tcp::own_addresses(own.value(), "lo,nonsense0");
     ASSERT_FALSE(found.ok());
     EXPECT_THAT(found.failure().message(), testing::HasSubstr("'nonsense0'"));
     EXPECT_THAT(found.failure().remedy(), testing::HasSubstr("DIOMP_TCP_INTERFACES"));
 }
 
 TEST(tcp_address, loopback_is_taken_only_if_named) {
-    auto named = tcp::own_addresses("lo");
-    auto all = tcp::own_addresses("");
+    auto own = diomp::transport::own_interfaces();
+    ASSERT_TRUE(own.ok());
+    auto named = tcp::own_addresses(own.value(), "lo");
+    auto all = tcp::own_addresses(own.value(), "");
     ASSERT_TRUE(named.ok() && all.ok());
     auto const is_loopback = [](const diomp::transport::address &each) {
         return diomp::transport::to_text(each.number) == "127.0.0.1";

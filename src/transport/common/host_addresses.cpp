@@ -2,6 +2,8 @@
 #define XXH_INLINE_ALL
 #include "transport/common/host_addresses.h"
 
+#include "launch/same_node.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -56,6 +58,34 @@ std::string read_hardware_address(const sockaddr &from) {
     return {reinterpret_cast<const char *>(link.sll_addr), nbytes};
 }
 
+std::string identify_network(std::span<const network_interface> own) {
+    struct stat network{};
+    if (::stat("/proc/self/ns/net", &network) != 0) {
+        return unknown_network;
+    }
+    std::vector<std::string> described;
+    for (network_interface const &each : own) {
+        if (each.is_loopback || each.addresses.empty()) {
+            continue; // those of containers that come and go have no addresses
+        }
+        std::string text = fmt::format("{}={:02x}", each.name,
+                                       fmt::join(std::span(reinterpret_cast<const unsigned char *>(
+                                                               each.hardware_address.data()),
+                                                           each.hardware_address.size()),
+                                                 ""));
+        for (address const &next : each.addresses) {
+            text += '=' + to_text(next.number);
+        }
+        described.push_back(std::move(text));
+    }
+    std::ranges::sort(described);
+    if (described.empty()) {
+        return unknown_network;
+    }
+    std::string const all = fmt::format("{} {}", network.st_ino, fmt::join(described, " "));
+    return fmt::format("{:016x}", XXH3_64bits(all.data(), all.size()));
+}
+
 } // namespace
 
 bool address::is_loopback() const {
@@ -106,32 +136,12 @@ result<std::vector<network_interface>> own_interfaces() {
     return found;
 }
 
-std::string network_identity(std::span<const network_interface> own) {
-    struct stat network{};
-    if (::stat("/proc/self/ns/net", &network) != 0) {
-        return unknown_network;
-    }
-    std::vector<std::string> described;
-    for (network_interface const &each : own) {
-        if (each.is_loopback || each.addresses.empty()) {
-            continue; // those of containers that come and go have no addresses
-        }
-        std::string text = fmt::format("{}={:02x}", each.name,
-                                       fmt::join(std::span(reinterpret_cast<const unsigned char *>(
-                                                               each.hardware_address.data()),
-                                                           each.hardware_address.size()),
-                                                 ""));
-        for (address const &next : each.addresses) {
-            text += '=' + to_text(next.number);
-        }
-        described.push_back(std::move(text));
-    }
-    std::ranges::sort(described);
-    if (described.empty()) {
-        return unknown_network;
-    }
-    std::string const all = fmt::format("{} {}", network.st_ino, fmt::join(described, " "));
-    return fmt::format("{:016x}", XXH3_64bits(all.data(), all.size()));
+bool host_identity::shares_interfaces_with(const host_identity &other) const {
+    return node == other.node || (network != unknown_network && network == other.network);
+}
+
+host_identity identify_host(std::span<const network_interface> own) {
+    return {.node = launch::node_identity(), .network = identify_network(own)};
 }
 
 in6_addr map_ipv4(in_addr from) {

@@ -38,11 +38,21 @@ struct network_interface {
 /// All interfaces of this host, also those that are down.
 result<std::vector<network_interface>> own_interfaces();
 
-inline constexpr const char *unknown_network = "-"; ///< no interface but loopback has an address
-/// Equal for processes that share a network: a hash of the inode of the network namespace, and of
-/// the names and addresses of `own` interfaces. Containers may have a boot id of their own, hence
-/// another launch::node_identity(), and the network of their host. Without spaces.
-[[nodiscard]] std::string network_identity(std::span<const network_interface> own);
+inline constexpr const char *unknown_network = "-";
+
+/// What tells hosts apart. Neither part has spaces.
+struct host_identity {
+    std::string node; ///< launch::node_identity()
+    /// A hash of the inode of the network namespace and of the interfaces with addresses: their
+    /// names, hardware addresses and addresses. Unknown without such an interface.
+    std::string network = unknown_network;
+
+    /// Whether each address leads to the same interface from both: on one node, and between
+    /// containers with a boot id, hence a node, of their own, and the network of their host.
+    [[nodiscard]] bool shares_interfaces_with(const host_identity &other) const;
+};
+
+[[nodiscard]] host_identity identify_host(std::span<const network_interface> own);
 
 [[nodiscard]] in6_addr map_ipv4(in_addr from);
 [[nodiscard]] std::string to_text(const in6_addr &number);

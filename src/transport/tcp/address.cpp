@@ -13,12 +13,6 @@
 namespace diomp::transport::tcp {
 namespace {
 
-/// Whether an address leads to the same interface from both.
-bool share_interfaces(const address_blob &there, const address_blob &here) {
-    return there.node == here.node ||
-           (there.network != unknown_network && there.network == here.network);
-}
-
 /// False: the address means this host itself, as loopback does, or as that of a container bridge
 /// which every host has.
 bool is_remote_address(const address &theirs, const address_blob &here,
@@ -83,7 +77,8 @@ result<unique_fd> listen_at(const endpoint &where, std::uint16_t &port, const tu
 
 } // namespace
 
-result<std::vector<address>> own_addresses(const std::string &wanted) {
+result<std::vector<address>> own_addresses(std::span<const network_interface> own,
+                                           const std::string &wanted) {
     std::set<std::string> missing;
     std::istringstream names(wanted);
     for (std::string name; std::getline(names, name, ',');) {
@@ -91,9 +86,7 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     }
     std::set<std::string> const named = missing;
     std::vector<address> found;
-    auto interfaces = own_interfaces();
-    DIOMP_TRY(interfaces);
-    for (network_interface const &each : interfaces.value()) {
+    for (network_interface const &each : own) {
         missing.erase(each.name);
         bool const is_wanted =
             named.empty() ? each.is_up && !each.is_loopback : named.contains(each.name);
@@ -108,11 +101,9 @@ result<std::vector<address>> own_addresses(const std::string &wanted) {
     return found;
 }
 
-result<std::vector<in6_addr>> all_addresses() {
-    auto interfaces = own_interfaces();
-    DIOMP_TRY(interfaces);
+std::vector<in6_addr> all_addresses(std::span<const network_interface> own) {
     std::vector<in6_addr> found;
-    for (network_interface const &each : interfaces.value()) {
+    for (network_interface const &each : own) {
         for (address const &next : each.addresses) {
             found.push_back(next.number);
         }
@@ -121,7 +112,7 @@ result<std::vector<in6_addr>> all_addresses() {
 }
 
 std::string encode_address_blob(const address_blob &from) {
-    std::string text = fmt::format("{} {} {}", from.node, from.port, from.network);
+    std::string text = fmt::format("{} {} {}", from.host.node, from.host.network, from.port);
     for (address const &each : from.addresses) {
         text += fmt::format(" {} {}", to_text(each.number), each.prefix_bits);
     }
@@ -131,7 +122,7 @@ std::string encode_address_blob(const address_blob &from) {
 address_blob decode_address_blob(const std::string &text) {
     std::istringstream words(text);
     address_blob read;
-    words >> read.node >> read.port >> read.network;
+    words >> read.host.node >> read.host.network >> read.port;
     std::string number;
     address each;
     while (words >> number >> each.prefix_bits) {
@@ -146,7 +137,7 @@ address_blob decode_address_blob(const std::string &text) {
 std::vector<in6_addr> candidate_addresses(const address_blob &there, const address_blob &here,
                                           std::span<const in6_addr> local) {
     std::vector<in6_addr> candidates;
-    bool const same_interfaces = share_interfaces(there, here);
+    bool const same_interfaces = there.host.shares_interfaces_with(here.host);
     if (same_interfaces) {
         candidates.push_back(map_ipv4({htonl(INADDR_LOOPBACK)}));
     }

@@ -17,25 +17,25 @@ namespace diomp::transport::tcp {
 
 /// The addresses that a rank publishes.
 struct address_blob {
-    std::string node; ///< launch::node_identity()
+    host_identity host;
     std::uint16_t port = 0;
-    std::vector<address> addresses;        ///< without loopback
-    std::string network = unknown_network; ///< network_identity()
+    std::vector<address> addresses; ///< without loopback
 };
 
-/// Addresses of the interfaces that `wanted` lists, separated by commas; empty: of all that are up.
-/// An error if it names an interface that does not exist.
-result<std::vector<address>> own_addresses(const std::string &wanted);
-/// Addresses of all interfaces of this host, also loopback and those that are down.
-result<std::vector<in6_addr>> all_addresses();
+/// Addresses of those of `own` interfaces that `wanted` lists, separated by commas; empty: of all
+/// that are up. An error if it names an interface that does not exist.
+result<std::vector<address>> own_addresses(std::span<const network_interface> own,
+                                           const std::string &wanted);
+/// Addresses of all interfaces, also loopback and those that are down.
+[[nodiscard]] std::vector<in6_addr> all_addresses(std::span<const network_interface> own);
 
 [[nodiscard]] std::string encode_address_blob(const address_blob &from);
 [[nodiscard]] address_blob decode_address_blob(const std::string &text);
 
-/// Addresses by which `here` may reach `there`, best first: loopback on the same host, also
-/// from and to a container that has its network, addresses in a network that both share, then the
-/// others. For another host, loopback is left out, and so are
-/// addresses that this host has as well (in `local` or `here`), such as that of a container bridge.
+/// Addresses by which `here` may reach `there`, best first: loopback where they share interfaces,
+/// addresses in a network that both have, then the others. Where they do not share interfaces,
+/// loopback is left out, and so are addresses that this host has as well (in `local` or `here`),
+/// such as that of a container bridge.
 [[nodiscard]] std::vector<in6_addr> candidate_addresses(const address_blob &there,
                                                         const address_blob &here,
                                                         std::span<const in6_addr> local = {});

@@ -90,15 +90,11 @@ result<std::unique_ptr<iface>> iface::create(launch::launcher &launcher, const a
 
 /// Collective. Publishes this rank's addresses, which are those of `interfaces`, and listens.
 status iface::start(const std::string &interfaces) {
-    auto addresses = own_addresses(interfaces);
-    DIOMP_TRY(addresses);
     auto all = own_interfaces();
     DIOMP_TRY(all);
-    address_blob own{.node = launch::node_identity(),
-                     .addresses = addresses.take(),
-                     .network = network_identity(all.value())};
-    auto local = all_addresses();
-    DIOMP_TRY(local);
+    auto addresses = own_addresses(all.value(), interfaces);
+    DIOMP_TRY(addresses);
+    address_blob own{.host = identify_host(all.value()), .addresses = addresses.take()};
     auto listener = listen(own.port, setup_->how,
                            launcher_.info().is_on_one_machine() ? listen_scope::loopback
                                                                 : listen_scope::everywhere);
@@ -107,7 +103,7 @@ status iface::start(const std::string &interfaces) {
     DIOMP_TRY(launcher_.put(host_key, launcher_.info().host));
     DIOMP_TRY(setup_->own_credentials.share(launcher_));
     DIOMP_TRY(setup_->accepting.start(listener.take(), setup_->own_credentials));
-    DIOMP_TRY(setup_->opening.start(std::move(own), local.take()));
+    DIOMP_TRY(setup_->opening.start(std::move(own), all_addresses(all.value())));
     DIOMP_TRY(connections_.open());
     DIOMP_TRY(connections_.watch(setup_->accepting.fd(), &setup_->accepting));
     return connections_.watch(setup_->opening.fd(), &setup_->opening);

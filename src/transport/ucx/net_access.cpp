@@ -21,9 +21,9 @@ namespace {
 constexpr const char *host_key = "ucx.host";
 constexpr const char *hosts_key = "ucx.hosts";
 
-/// "NODE NETWORK ADDRESS...", see launch::node_identity and network_identity.
-std::string describe_host(std::span<const network_interface> own) {
-    std::string text = fmt::format("{} {}", launch::node_identity(), network_identity(own));
+/// "NODE NETWORK ADDRESS..."
+std::string describe_host(const host_identity &self, std::span<const network_interface> own) {
+    std::string text = fmt::format("{} {}", self.node, self.network);
     for (network_interface const &each : own) {
         for (address const &next : each.addresses) {
             if (!next.is_loopback()) {
@@ -48,10 +48,10 @@ result<std::string> gather_hosts(launch::launcher &launcher) {
 }
 
 /// Describes this host to all others and returns what they say. Collective.
-result<std::string> share_hosts(launch::launcher &launcher,
+result<std::string> share_hosts(launch::launcher &launcher, const host_identity &self,
                                 std::span<const network_interface> own) {
     bool const is_first = launcher.info().local == local_rank(0);
-    DIOMP_TRY(launcher.put(host_key, is_first ? describe_host(own) : ""));
+    DIOMP_TRY(launcher.put(host_key, is_first ? describe_host(self, own) : ""));
     DIOMP_TRY(launcher.fence());
     if (launcher.info().rank == world_rank(0)) {
         auto hosts = gather_hosts(launcher);
@@ -63,17 +63,14 @@ result<std::string> share_hosts(launch::launcher &launcher,
 }
 
 /// The hosts of that text except this one.
-host_list parse_others(const std::string &text, std::span<const network_interface> own) {
+host_list parse_others(const std::string &text, const host_identity &self) {
     host_list others;
-    std::string const own_network = network_identity(own);
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         std::istringstream words(line);
-        std::string node;
-        std::string network;
-        words >> node >> network;
-        if (node == launch::node_identity() ||
-            (network != unknown_network && network == own_network)) {
+        host_identity which;
+        words >> which.node >> which.network;
+        if (which.shares_interfaces_with(self)) {
             continue;
         }
         std::vector<in6_addr> &host = others.emplace_back();
@@ -154,9 +151,10 @@ result<net_access> net_access::create(launch::launcher &launcher) {
     }
     host_list others;
     if (!launcher.info().is_on_one_machine()) {
-        auto text = share_hosts(launcher, own.value());
+        host_identity const self = identify_host(own.value());
+        auto text = share_hosts(launcher, self, own.value());
         DIOMP_TRY(text);
-        others = parse_others(text.value(), own.value());
+        others = parse_others(text.value(), self);
     }
     for (auto const &host : others) {
         made.sources_.insert(made.sources_.end(), host.begin(), host.end());
