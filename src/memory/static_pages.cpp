@@ -187,8 +187,10 @@ private:
 } // namespace
 
 std::optional<page_run> find_static_pages(std::uintptr_t address, std::size_t nbytes) {
-    if (DIOMP_ADDRESS_SANITIZER || has_address_sanitizer()) {
-        return std::nullopt; // which guards the space between variables, also against copies
+    // The one guards the space between variables, also against copies. The other's own variables
+    // are in the program's data, and all threads write to them at any time.
+    if (DIOMP_ADDRESS_SANITIZER || has_address_sanitizer() || has_thread_sanitizer()) {
+        return std::nullopt;
     }
     search wanted{address, nbytes, std::nullopt};
     ::dl_iterate_phdr(look_into, &wanted);

@@ -30,7 +30,7 @@ struct page_run {
 };
 
 /// All writable static data of the program or the library that has [address, address + nbytes);
-/// nullopt for other memory, and for the data of this library.
+/// nullopt for other memory, for the data of this library, and under sanitizers that use the data.
 std::optional<page_run> find_static_pages(std::uintptr_t address, std::size_t nbytes);
 
 /// Where pages were moved to.

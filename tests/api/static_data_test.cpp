@@ -27,16 +27,16 @@ char g_text[4096] = "unchanged";
 std::array<std::uint32_t, 3> g_words;
 
 // Static data stays private then (docs/memory.md).
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool has_address_sanitizer = true;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool keeps_data_private = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool has_address_sanitizer = true;
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool keeps_data_private = true;
 #else
-constexpr bool has_address_sanitizer = false;
+constexpr bool keeps_data_private = false;
 #endif
 #else
-constexpr bool has_address_sanitizer = false;
+constexpr bool keeps_data_private = false;
 #endif
 
 bool is_on_node(int rank) {
@@ -166,7 +166,7 @@ TEST_F(static_data, is_loaded_and_stored_by_ranks_of_the_node) {
     g_field[3] = value_of(me, 3);
     ASSERT_EQ(ompx_barrier(), 0);
     auto *const there = static_cast<std::int64_t *>(ompx_remote_ptr(&g_field[3], next));
-    bool const is_private = has_address_sanitizer && next != me;
+    bool const is_private = keeps_data_private && next != me;
     EXPECT_EQ(there != nullptr, !is_private && is_on_node(next));
     if (there != nullptr) {
         EXPECT_EQ(*there, value_of(next, 3));
