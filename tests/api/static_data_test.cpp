@@ -292,6 +292,7 @@ TEST(registration, can_be_repeated_and_needs_no_equal_addresses) {
         ASSERT_EQ(ompx_barrier(), 0);
         EXPECT_EQ(block[50], value_of(before, static_cast<std::size_t>(round)));
         ASSERT_EQ(ompx_unregister_symmetric(block.data()), 0);
+        ASSERT_EQ(ompx_barrier(), 0);
         EXPECT_EQ(ompx_put(next, &block[50], &word, 8), OMPX_ERR_ADDRESS);
         ASSERT_EQ(ompx_barrier(), 0);
     }
