@@ -52,13 +52,18 @@ module diomp
     type, bind(c), public :: ompx_cart_t
         integer(c_intptr_t) :: handle = 0
     end type
+    !> Target regions and updates that are launched again; none by default.
+    type, bind(c), public :: ompx_plan_t
+        integer(c_intptr_t) :: handle = 0
+    end type
     type(ompx_channel_t), parameter, public :: OMPX_CHANNEL_NONE = ompx_channel_t(0)
     type(ompx_cart_t), parameter, public :: OMPX_CART_NONE = ompx_cart_t(0)
+    type(ompx_plan_t), parameter, public :: OMPX_PLAN_NONE = ompx_plan_t(0)
     type(ompx_group_t), parameter, public :: ompx_group_world = ompx_group_t(0)
     type(ompx_group_t), parameter, public :: OMPX_GROUP_NONE = ompx_group_t(-1)
 
     interface operator(==)
-        module procedure same_group, same_channel, same_cart
+        module procedure same_group, same_channel, same_cart, same_plan
     end interface
     public :: operator(==)
 
@@ -101,6 +106,7 @@ module diomp
     public :: ompx_target_gather, ompx_target_gather_nb, ompx_scatter_nb, ompx_target_scatter
     public :: ompx_target_scatter_nb, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb
     public :: ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb
+    public :: ompx_plan_begin, ompx_plan_end, ompx_plan_launch, ompx_plan_free
 
 #include "procedures.inc"
 #include "waits.inc"
@@ -139,6 +145,11 @@ contains
     pure logical function same_cart(a, b)
         type(ompx_cart_t), intent(in) :: a, b
         same_cart = a%handle == b%handle
+    end function
+
+    pure logical function same_plan(a, b)
+        type(ompx_plan_t), intent(in) :: a, b
+        same_plan = a%handle == b%handle
     end function
 
     !> Blocks until one of the ends can be used without blocking; its number in `channels`, from 1, in `index`; 0: all

@@ -45,6 +45,7 @@
 #include "diomp/lock.h"
 #include "diomp/memory.h"
 #include "diomp/nonblocking.h"
+#include "diomp/plan.h"
 #include "diomp/process.h"
 #include "diomp/status.h"
 #include "diomp/sync.h"

@@ -31,6 +31,7 @@
 #include "diomp/group.hpp"
 #include "diomp/lock.hpp"
 #include "diomp/memory.hpp"
+#include "diomp/plan.hpp"
 #include "diomp/symmetric_array.hpp"
 #include "diomp/types.hpp"
 #include "diomp/wait.hpp"

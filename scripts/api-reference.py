@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "include/diomp.h"
 PAGE = ROOT / "docs/api.md"
 ORDER = ("status", "types", "process", "memory", "transfer", "atomic", "group", "nonblocking", "wait", "sync", "lock", "channel", "cart",
-         "collective", "device", "target", "target_collective")
+         "collective", "device", "target", "target_collective", "plan")
 
 SECTION = re.compile(r"^/\* ---- (.*?) ---- \*/$")
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 NAVIGATION = {
     "First steps": ("install", "tutorial", "apps"),
-    "Interface": ("api", "cpp", "fortran", "python", "channels", "shmem", "device-calls", "pragmas", "settings", "abi"),
+    "Interface": ("api", "cpp", "fortran", "python", "channels", "shmem", "device-calls", "plans", "pragmas", "settings", "abi"),
     "Running": ("launch", "slurm", "mpi", "remote", "security", "gpu", "dpu", "scaling", "simulation", "figures", "benchmarks"),
     "Inside": ("architecture", "glossary", "memory", "conduits", "transfers", "collectives", "devices", "offload", "llvm", "testing", "e4s"),
 }

@@ -73,6 +73,11 @@ typedef enum ompx_channel_end {
 /** Upper limit of a channel's depth. */
 #define OMPX_CHANNEL_MAX_DEPTH (1 << 20)
 
+/** Target regions and updates that are launched again (ompx_plan_begin). NULL is none. Any thread.
+ */
+typedef struct ompx_plan *ompx_plan_t;
+#define OMPX_PLAN_NONE ((ompx_plan_t)NULL)
+
 /** A grid of ranks in which this rank has a position. NULL is none. */
 typedef struct ompx_cart *ompx_cart_t;
 #define OMPX_CART_NONE ((ompx_cart_t)NULL)

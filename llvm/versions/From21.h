@@ -49,6 +49,11 @@ llvm::Error makeError(const char *Format, ArgsTy... Args) {
 /// In the version's own file.
 inline void report(const std::string &Text);
 
+/// Whether a kernel's arguments are not those of a target region.
+inline bool hasRawArguments(const KernelArgsTy &KernelArgs) {
+  return KernelArgs.Flags.IsCUDA;
+}
+
 /// Loads the images of the program that OpenMP's device has not loaded yet.
 template <typename ManagerTy>
 bool loadImagesOf(ManagerTy &Manager, int32_t Device) {

@@ -8,4 +8,8 @@ set(DIOMP_LLVM_WRAPS "${plugin}10data_allocEilPvi" "${plugin}11data_deleteEiPvi"
   "${plugin}11load_binaryEiP18__tgt_device_imageP19__tgt_device_binary"
   "${plugin}13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info"
   "${plugin}11synchronizeEiP16__tgt_async_info" "${plugin}11query_asyncEiP16__tgt_async_info"
+  "${plugin}17data_submit_asyncEiPvS4_lP16__tgt_async_info"
+  "${plugin}19data_retrieve_asyncEiPvS4_lP16__tgt_async_info"
+  "${plugin}13data_exchangeEiPviS4_l" "${plugin}19data_exchange_asyncEiPviS4_lP16__tgt_async_info"
   "13PluginManager11registerLibEP14__tgt_bin_desc" "13PluginManager6deinitEv")
+set(DIOMP_LLVM_UPDATE "_Z16targetDataUpdateP7ident_tR8DeviceTyiPPvS4_PlS5_S4_S4_R11AsyncInfoTyb")

@@ -23,6 +23,16 @@
 #define DIOMP_IS_DEVICE_COMPATIBLE                                             \
   4llvm3omp6target6plugin15GenericPluginTy20is_device_compatibleEiP18__tgt_device_image
 
+/// Of targetDataUpdate(), which executes `target update`.
+#define DIOMP_UPDATE_PARAMETERS                                                \
+  ident_t *Loc, DeviceTy &Device, int32_t ArgNum, void **ArgsBase,             \
+      void **Args, int64_t *ArgSizes, int64_t *ArgTypes,                       \
+      map_var_info_t *ArgNames, void **ArgMappers, AsyncInfoTy &AsyncInfo,     \
+      bool FromMapper
+#define DIOMP_UPDATE_ARGUMENTS                                                 \
+  Loc, Device, ArgNum, ArgsBase, Args, ArgSizes, ArgTypes, ArgNames,           \
+      ArgMappers, AsyncInfo, FromMapper
+
 namespace diomp {
 
 using namespace llvm::omp::target::plugin;

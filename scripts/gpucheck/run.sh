@@ -368,6 +368,7 @@ run_all() {
     gpu_test figures.devices.remote 60 ${remote}minimod-devices --grid 128 128 128 --steps 20
     vendor
     network
+    gpu_test figures.plans 30 $(ranks 1 bench_plans)
     gpu_test figures.regions 60 $(program bench_region_latency)
     gpu_test figures.minimod.np1 60 $(ranks 1 minimod-target $large)
     gpu_test figures.matmul.np1 60 $(ranks 1 matmul-target --n 4096)

@@ -8,6 +8,8 @@
 #include "rma/rma.h"
 #include "transport/conduit.h"
 
+#include <mutex>
+
 namespace diomp::api {
 
 fast_view g_fast;
@@ -36,8 +38,11 @@ void fill_fast_view(runtime::runtime &running) {
 }
 
 void refresh_fast_view(runtime::runtime &running) {
+    static constinit std::mutex mutex; // the last caller sees what the others have changed
+    std::lock_guard const guard(mutex);
     bool const plain = !running.observes() && running.values().memory.check == check_level::none &&
-                       !has_address_sanitizer();
+                       !has_address_sanitizer() &&
+                       g_recordings.load(std::memory_order_relaxed) == 0;
     g_fast.is_plain.store(plain, std::memory_order_relaxed);
     g_fast.extent.store(plain ? running.segment().symmetric_extent() : 0,
                         std::memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
+#include "offload/plan_table.h"
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "offload/variables.h"
@@ -31,6 +32,7 @@ std::atomic<std::size_t> g_arena_span{0};
 
 /// Set by libomptarget when it is loaded.
 std::atomic<const diomp_variable_table *> g_variables{nullptr};
+std::atomic<const diomp_plan_table *> g_plans{nullptr};
 
 /// The program's constructors have run, including those that register its images.
 std::atomic<bool> g_has_images{false};
@@ -196,6 +198,7 @@ void diomp::api::publish_devices(runtime::runtime &running, offload::remote_memo
             openmp_function<void(void *, int)>(library, "omp_target_free"),
             api::driven_devices,
             [] { return g_variables.load(std::memory_order_acquire); },
+            [] { return g_plans.load(std::memory_order_acquire); },
             api::is_remote_device,
             remote,
             runtime::offload_is_disabled(),
@@ -233,6 +236,13 @@ extern "C" {
 [[gnu::visibility("default")]] const diomp_offload_table *
 diomp_offload_table_of_runtime(void) noexcept __asm__("diomp_offload_table");
 const diomp_offload_table *diomp_offload_table_of_runtime(void) noexcept { return &table; }
+
+[[gnu::visibility("default")]] void diomp_offload_plans(const diomp_plan_table *known) noexcept;
+void diomp_offload_plans(const diomp_plan_table *known) noexcept {
+    if (known->version >= DIOMP_PLAN_TABLE_VERSION) {
+        g_plans.store(known, std::memory_order_release);
+    }
+}
 
 [[gnu::visibility("default")]] void
 diomp_offload_variables(const diomp_variable_table *known) noexcept;

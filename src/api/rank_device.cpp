@@ -4,7 +4,7 @@
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
 #include "base/log.h"
-#include "diomp.h"
+#include "diomp/target.h"
 #include "offload/device_names.h"
 #include "runtime/rank_devices.h"
 

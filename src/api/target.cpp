@@ -23,6 +23,7 @@ namespace {
 
 /// A thread's recently used translations. Programs exchange few arrays with few ranks at a time.
 struct cached_translation {
+    bool is_put = false;
     int rank = -1;
     int remote_device = 0;
     int local_device = 0;
@@ -30,13 +31,15 @@ struct cached_translation {
 };
 struct translation_cache {
     static constexpr unsigned num = 7;
-    cached_translation
-        current; ///< at a fixed address: a put after a fence waits for each dependent load
-    cached_translation others[num];
+    // At fixed addresses: a put after a fence waits for each dependent load.
+    cached_translation put;
+    cached_translation get;
+    cached_translation others[num]; ///< of both; small, since static memory of threads is scarce
     unsigned oldest = 0;
+
+    [[nodiscard]] cached_translation &current(bool is_put) { return is_put ? put : get; }
 };
-thread_local translation_cache t_puts;
-thread_local translation_cache t_gets;
+thread_local translation_cache t_cache;
 
 [[gnu::always_inline]] inline bool matches(const cached_translation &known, int rank,
                                            const void *remote, int remote_device, const void *local,
@@ -51,23 +54,26 @@ thread_local translation_cache t_gets;
 
 /// Not inlined, so that the fast path saves no registers for it.
 [[gnu::noinline]] const offload::translation *
-find_cached_translation(translation_cache &memory, int rank, const void *remote, int remote_device,
+find_cached_translation(bool is_put, int rank, const void *remote, int remote_device,
                         const void *local, int local_device, std::size_t nbytes) {
-    for (cached_translation &other : memory.others) {
-        if (matches(other, rank, remote, remote_device, local, local_device, nbytes)) {
-            std::swap(other, memory.current);
-            return &memory.current.translation;
+    cached_translation &current = t_cache.current(is_put);
+    for (cached_translation &other : t_cache.others) {
+        if (other.is_put == is_put &&
+            matches(other, rank, remote, remote_device, local, local_device, nbytes)) {
+            std::swap(other, current);
+            other.is_put = is_put; // also if nothing was cached
+            return &current.translation;
         }
     }
     return nullptr;
 }
 
-void cache_translation(translation_cache &memory, int rank, int remote_device, int local_device,
+void cache_translation(bool is_put, int rank, int remote_device, int local_device,
                        const offload::translation &learned) {
     if (learned.epoch != 0 && g_fast.is_plain.load(std::memory_order_relaxed)) {
-        memory.others[memory.oldest] = memory.current;
-        memory.oldest = (memory.oldest + 1) % translation_cache::num;
-        memory.current = {rank, remote_device, local_device, learned};
+        t_cache.others[t_cache.oldest] = t_cache.current(is_put);
+        t_cache.oldest = (t_cache.oldest + 1) % translation_cache::num;
+        t_cache.current(is_put) = {is_put, rank, remote_device, local_device, learned};
     }
 }
 
@@ -105,7 +111,7 @@ using side = offload::transfer_side;
             if (how.nonblocking && !running.transfers().all_direct()) {
                 g_fast.fence_orders_only.store(false, std::memory_order_relaxed);
             }
-            cache_translation(is_put ? t_puts : t_gets, rank, remote.device, local.device, learned);
+            cache_translation(is_put, rank, remote.device, local.device, learned);
             stats = {rma::name(moved.value()), nbytes, rank};
             return {};
         });
@@ -126,8 +132,8 @@ int move_uninlined(const char *function, const void *site, offload::transfer_mod
                    std::size_t nbytes) noexcept {
     bool const is_put = how.dir == rma::direction::put;
     auto const *const translation =
-        is_put ? find_cached_translation(t_puts, rank, dst, dst_device, src, src_device, nbytes)
-               : find_cached_translation(t_gets, rank, src, src_device, dst, dst_device, nbytes);
+        is_put ? find_cached_translation(true, rank, dst, dst_device, src, src_device, nbytes)
+               : find_cached_translation(false, rank, src, src_device, dst, dst_device, nbytes);
     if (translation == nullptr || (is_put ? src : dst) == nullptr) {
         return move_slow_path(function, site, how, rank, {dst, dst_device, "dst_device"},
                               {src, src_device, "src_device"}, nbytes);
@@ -163,15 +169,14 @@ struct device_pair {
 [[gnu::always_inline]] inline bool matches_current(bool is_put, int rank, const void *remote,
                                                    int remote_device, const void *local,
                                                    int local_device, std::size_t nbytes) {
-    return local != nullptr && matches((is_put ? t_puts : t_gets).current, rank, remote,
-                                       remote_device, local, local_device, nbytes);
+    return local != nullptr && matches(t_cache.current(is_put), rank, remote, remote_device, local,
+                                       local_device, nbytes);
 }
 
 /// Transfers by the current translation.
 [[gnu::always_inline]] inline int move_by_current(bool is_put, void *dst, const void *src,
                                                   std::size_t nbytes) {
-    return copy_translated((is_put ? t_puts : t_gets).current.translation, is_put, dst, src,
-                           nbytes);
+    return copy_translated(t_cache.current(is_put).translation, is_put, dst, src, nbytes);
 }
 
 /// A non-blocking transfer; *how.event is null if it is complete on return.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/offload.h"
 
-#include "memory/memory.h"
 #include "offload/alloc_directory.h"
 #include "offload/device_allocator.h"
 #include "offload/device_endpoints.h"
@@ -11,6 +10,7 @@
 #include "offload/internal/request_executor.h"
 #include "offload/mover.h"
 #include "offload/path_selector.h"
+#include "offload/plans.h"
 #include "offload/preregistered_segments.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
@@ -18,6 +18,19 @@
 #include "rma/rma.h"
 
 namespace diomp::offload {
+
+/// Both ends of transfers through host memory.
+struct devices::bounce_path {
+    bounce_path(const segment_table &table, const exposed_variables &exposed,
+                memory::address_space &space, memory::segment &host, messaging::engine &engine,
+                messaging::call_service &calls, rma::transfers &transfers, stream_copies &copies,
+                world_rank self)
+        : server(table, exposed, space, engine, calls, transfers, copies),
+          requester(server.request_handler(), host, engine, calls, copies, self) {}
+
+    bounce_server server;
+    bounce_requester requester;
+};
 
 devices::devices(memory::address_space &space, memory::segment &host, memory::directory &registered,
                  const transport::arena &arena, messaging::engine &engine,
@@ -33,25 +46,21 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
       variables_(std::make_unique<offload::variables>(openmp_, *segments_, *directory_, registered,
                                                       host, engine, calls)),
       copies_(std::make_unique<stream_copies>(engine, host, chosen.min_pin_bytes)),
-      bounce_server_(std::make_unique<bounce_server>(segments_->table(), variables_->exposed(),
-                                                     space, engine, calls, transfers, *copies_)),
-      bounce_(std::make_unique<bounce_requester>(bounce_server_->request_handler(), host, engine,
-                                                 calls, *copies_, job.rank)),
+      bounce_(std::make_unique<bounce_path>(segments_->table(), variables_->exposed(), space, host,
+                                            engine, calls, transfers, *copies_, job.rank)),
       allocator_(std::make_unique<device_allocator>(*segments_, *directory_, arena, transfers,
                                                     copies_->segment_pins(), job)),
       translator_(std::make_unique<offload::translator>(openmp_, *segments_, *directory_,
                                                         *variables_, space, host, arena, job.rank)),
       mover_(std::make_unique<offload::mover>(openmp_, *segments_, *translator_, *paths_, transfers,
-                                              *copies_, *bounce_, allocator_->inflight())),
+                                              *copies_, bounce_->requester,
+                                              allocator_->inflight())),
       endpoints_(std::make_unique<device_endpoints>(
           *segments_, *directory_, *paths_, engine, calls, arena, job,
           std::make_unique<request_executor>(*mover_, transfers, segments_->table(), *directory_,
                                              engine, calls, job.size, chosen.on_request),
-          chosen.calls)) {
-    space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
-        return translator_->locate_host_device(rank, address, nbytes);
-    });
-}
+          chosen.calls)),
+      plans_(std::make_unique<offload::plans>(openmp_)) {}
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
     openmp_.attach(functions);

@@ -39,13 +39,12 @@ class transfers;
 namespace diomp::offload {
 
 class alloc_directory;
-class bounce_requester;
-class bounce_server;
 class device_allocator;
 class device_segments;
 class device_endpoints;
 class mover;
 class path_selector;
+class plans;
 class preregistered_segments;
 class stream_copies;
 class translator;
@@ -90,20 +89,23 @@ public:
     [[nodiscard]] offload::translator &translator() { return *translator_; }
     [[nodiscard]] device_endpoints &endpoints() { return *endpoints_; }
     [[nodiscard]] offload::mover &mover() { return *mover_; }
+    [[nodiscard]] offload::plans &plans() { return *plans_; }
 
 private:
+    struct bounce_path;
+
     openmp_devices openmp_;
     std::unique_ptr<device_segments> segments_;
     std::unique_ptr<alloc_directory> directory_;
     std::unique_ptr<path_selector> paths_;
     std::unique_ptr<offload::variables> variables_;
     std::unique_ptr<stream_copies> copies_;
-    std::unique_ptr<bounce_server> bounce_server_;
-    std::unique_ptr<bounce_requester> bounce_;
+    std::unique_ptr<bounce_path> bounce_;
     std::unique_ptr<device_allocator> allocator_;
     std::unique_ptr<offload::translator> translator_;
     std::unique_ptr<offload::mover> mover_;
     std::unique_ptr<device_endpoints> endpoints_;
+    std::unique_ptr<offload::plans> plans_;
 };
 
 } // namespace diomp::offload

@@ -17,7 +17,7 @@ status openmp_devices::check(int device, int num, const char *argument) {
 }
 
 std::optional<error> openmp_devices::remote_device_error(int device) const {
-    if (functions_.is_remote == nullptr || !functions_.is_remote(device)) {
+    if (!is_remote(device)) {
         return std::nullopt;
     }
     return error(

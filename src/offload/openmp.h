@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+struct diomp_plan_table;
 struct diomp_variable_table;
 
 namespace diomp::offload {
@@ -24,6 +25,8 @@ struct openmp {
     std::vector<int> (*driven_devices)() = nullptr;
     /// libomptarget's table of `declare target` variables; null until it has been loaded.
     const diomp_variable_table *(*variable_table)() = nullptr;
+    /// libomptarget's table of plans; null if it has none.
+    const diomp_plan_table *(*plan_table)() = nullptr;
     /// Whether a device belongs to another host.
     bool (*is_remote)(int device) = nullptr;
     /// Memory of such devices; null: it is not in the address space. Outlives the runtime.
@@ -58,6 +61,13 @@ public:
     }
     [[nodiscard]] const diomp_variable_table *variable_table() const {
         return functions_.variable_table == nullptr ? nullptr : functions_.variable_table();
+    }
+    [[nodiscard]] const diomp_plan_table *plan_table() const {
+        return functions_.plan_table == nullptr ? nullptr : functions_.plan_table();
+    }
+    /// Whether the device belongs to another host.
+    [[nodiscard]] bool is_remote(int device) const {
+        return functions_.is_remote != nullptr && functions_.is_remote(device);
     }
     /// Makes libomptarget start the device, by an allocation.
     void start(int device) const {

@@ -69,7 +69,11 @@ translator::translator(const openmp_devices &openmp, device_segments &segments,
                        memory::address_space &space, const memory::segment &host,
                        const transport::arena &arena, world_rank self)
     : openmp_(openmp), segments_(segments), table_(segments.table()), directory_(directory),
-      variables_(declared), space_(space), host_(host), arena_(arena), self_(self) {}
+      variables_(declared), space_(space), host_(host), arena_(arena), self_(self) {
+    space.set_device_locator([this](world_rank rank, const void *address, std::size_t nbytes) {
+        return locate_host_device(rank, address, nbytes);
+    });
+}
 
 std::string translator::describe(const device_allocation &what) const {
     std::string const text = offload::describe(identify(what.host, host_));

@@ -33,6 +33,21 @@ namespace diomp::transport {
 
 using handler_id = std::uint16_t;
 
+inline constexpr const char *unknown_network = "-";
+
+/// What tells hosts apart. Neither part has spaces.
+struct host_identity {
+    std::string node; ///< launch::node_identity()
+    /// A hash of the inode of the network namespace and of the interfaces with addresses: their
+    /// names, hardware addresses and addresses. Unknown without such an interface.
+    std::string network = unknown_network;
+
+    /// Whether each address leads to the same interface from both: on one node, and between
+    /// containers with a boot id, hence a node, of their own, and the network of their host.
+    [[nodiscard]] bool shares_interfaces_with(const host_identity &other) const;
+    bool operator==(const host_identity &) const = default;
+};
+
 /// A message as its handler receives it. `payload` and `long_payload` are valid during the call
 /// only.
 struct message {

@@ -37,6 +37,7 @@ program devices_test
 
     call sections()
     call between_devices()
+    call plans()
     call without_waiting()
     call collectives()
     call succeed(ompx_target_free(second, device), "target_free")
@@ -96,6 +97,20 @@ contains
         call check(.not. any(back /= theirs), "get into a section")
         theirs = values_of(before)
         call succeed(ompx_barrier(), "barrier")
+    end subroutine
+
+    subroutine plans()
+        type(ompx_plan_t) :: plan
+        call clear(1d0)
+        call succeed(ompx_plan_begin(device), "plan_begin")
+        call scale(address, int(n*m*k, c_int64_t), 3d0, device)
+        call succeed(ompx_plan_end(plan), "plan_end")
+        call succeed(ompx_plan_launch(plan), "plan_launch")
+        call succeed(ompx_plan_launch(plan), "plan_launch")
+        call succeed(ompx_plan_free(plan), "plan_free")
+        call check(plan == OMPX_PLAN_NONE, "a freed plan is none")
+        model = 27
+        call compare("a plan")
     end subroutine
 
     subroutine between_devices()

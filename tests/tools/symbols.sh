@@ -20,6 +20,11 @@ printf '%s\n' __kmpc_aligned_alloc __kmpc_alloc __kmpc_free __libc_start_main om
 grep -vE '^(ompx|diomp)_' "$work/exported" | LC_ALL=C sort | diff "$work/interposed" - ||
     fail "the names outside of the interface are not the interposed ones (left), each without a version"
 
+# Thread-local memory is taken from what the C library keeps for libraries that are loaded later (1664 bytes for all of them):
+# Python and the sessions of device services load this one by dlopen.
+thread_bytes=$((16#$(readelf -lW "$library" | awk '$1 == "TLS" { print substr($6, 3) }')))
+[ "$thread_bytes" -gt 0 ] && [ "$thread_bytes" -le 1152 ] || fail "$thread_bytes bytes of memory for each thread"
+
 # A program linked with a library that has the names and no versions.
 cat >"$work/program.c" <<'END'
 #include <diomp.h>

@@ -52,6 +52,9 @@ llvm::Error makeError(const char *Format, ArgsTy... Args) {
 
 // Kernels and devices of the plugin.
 
+/// Whether a kernel's arguments are not those of a target region.
+inline bool hasRawArguments(const KernelArgsTy &) { return false; }
+
 using ThreadCounts = uint32_t;
 using BlockCounts = uint64_t;
 

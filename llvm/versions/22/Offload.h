@@ -25,6 +25,16 @@
 #define DIOMP_IS_DEVICE_COMPATIBLE                                             \
   4llvm3omp6target6plugin15GenericPluginTy18isDeviceCompatibleEiNS_9StringRefE
 
+/// Of targetDataUpdate(), which executes `target update`.
+#define DIOMP_UPDATE_PARAMETERS                                                \
+  ident_t *Loc, DeviceTy &Device, int32_t ArgNum, void **ArgsBase,             \
+      void **Args, int64_t *ArgSizes, int64_t *ArgTypes,                       \
+      map_var_info_t *ArgNames, void **ArgMappers, AsyncInfoTy &AsyncInfo,     \
+      AttachInfoTy *AttachInfo, bool FromMapper
+#define DIOMP_UPDATE_ARGUMENTS                                                 \
+  Loc, Device, ArgNum, ArgsBase, Args, ArgSizes, ArgTypes, ArgNames,           \
+      ArgMappers, AsyncInfo, AttachInfo, FromMapper
+
 namespace diomp {
 
 constexpr int LLVMVersion = 22;

@@ -62,6 +62,11 @@ extern fast_view g_fast;
 /// Null before start-up and once shutdown has begun. Use only inside a public call.
 extern std::atomic<runtime::runtime *> g_runtime;
 
+/// Recordings of plans that have not ended, of all threads; fast paths are closed meanwhile.
+extern std::atomic<int> g_recordings;
+/// A call of a thread that may be recording a plan. In plan.cpp.
+void note_recorded_call(runtime::runtime &running, const char *function);
+
 /// This process in the job. Written before g_runtime; still valid after the runtime has ended.
 struct job_numbers {
     int rank = 0;
@@ -228,6 +233,9 @@ int call(const char *function, const void *site, Arguments &&arguments, Body &&b
     runtime::runtime *running = g_runtime.load(std::memory_order_acquire);
     if (running == nullptr) [[unlikely]] {
         return fail(function, arguments(), state_error());
+    }
+    if (g_recordings.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        note_recorded_call(*running, function);
     }
     call_stats stats;
     bool const counting = running->observes();

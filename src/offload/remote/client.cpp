@@ -5,7 +5,6 @@
 #include "base/service_thread.h"
 #include "base/unique_fd.h"
 #include "launch/launch.h"
-#include "launch/same_node.h"
 #include "offload/remote/control.h"
 #include "offload/remote/queue.h"
 #include "offload/remote/session_control.h"
@@ -40,11 +39,12 @@ std::string choose_conduit(const world_terms &terms) {
     return terms.have_adapters && !terms.encrypts_data ? "ucx" : "tcp";
 }
 
-/// Logs one warning for all devices.
+/// Logs one warning for all devices whose data leaves this host.
 void warn_unencrypted(const std::vector<std::unique_ptr<remote_device>> &devices,
-                      const std::string &own_node) {
-    auto const away = std::ranges::find_if(
-        devices, [&](auto const &each) { return each->description().node != own_node; });
+                      const transport::host_identity &own) {
+    auto const away = std::ranges::find_if(devices, [&](auto const &each) {
+        return !each->description().identity.shares_interfaces_with(own);
+    });
     if (away != devices.end()) {
         log(log_level::warn,
             "data of remote devices is not encrypted on its way to other hosts ({}{}); "
@@ -100,7 +100,8 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
     world_terms own;
     own.network = chosen.network;
     own.node_size = chosen.job.node_size;
-    own.node = launch::node_identity();
+    transport::host_identity const here = transport::identify_this_host();
+    own.node = here.node;
     own.encrypts_data = chosen.encrypts_data;
     own.have_adapters = transport::has_rdma_adapter();
     for (auto const &each : devices_) {
@@ -123,7 +124,7 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
         each->set_rank(own_ranks[each->index()]);
     }
     if (!agreed.all.encrypts_data) {
-        warn_unencrypted(devices_, own.node);
+        warn_unencrypted(devices_, here);
     }
     return agreed.all;
 }

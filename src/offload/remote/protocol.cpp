@@ -32,7 +32,8 @@ std::string encode(const device_description &description) {
     packet.number(description.memory_bytes);
     packet.number(description.num_threads);
     packet.text(description.host);
-    packet.text(description.node);
+    packet.text(description.identity.node);
+    packet.text(description.identity.network);
     packet.text(description.kind);
     packet.text(description.name);
     packet.text(description.architecture);
@@ -47,7 +48,8 @@ result<device_description> decode_device_description(packet_reader &packet) {
     description.memory_bytes = packet.number<std::uint64_t>();
     description.num_threads = packet.number<std::uint32_t>();
     description.host = packet.text();
-    description.node = packet.text();
+    description.identity.node = packet.text();
+    description.identity.network = packet.text();
     description.kind = packet.text();
     description.name = packet.text();
     description.architecture = packet.text();

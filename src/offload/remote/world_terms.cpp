@@ -7,7 +7,7 @@ namespace diomp::offload::remote {
 
 void world_terms::add(const device_description &device) {
     have_adapters = have_adapters && device.has_rdma_adapter;
-    is_on_one_host = is_on_one_host && device.node == node;
+    is_on_one_host = is_on_one_host && device.identity.node == node;
     if (num_speaking == num_devices && device.has_memory_in_slot()) {
         ++num_speaking;
     }

@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "launch/host.h"
 #include "launch/openmp_files.h"
-#include "launch/same_node.h"
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
 #include "offload/service/target.h"
@@ -106,7 +105,7 @@ struct server::session_process {
 remote::device_description describe_host() {
     remote::device_description made;
     made.host = launch::host_name();
-    made.node = launch::node_identity();
+    made.identity = transport::identify_this_host();
     made.has_rdma_adapter = transport::has_rdma_adapter();
     return made;
 }

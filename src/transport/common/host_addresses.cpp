@@ -3,6 +3,7 @@
 #include "transport/common/host_addresses.h"
 
 #include "launch/same_node.h"
+#include "transport/registration.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -142,6 +143,11 @@ bool host_identity::shares_interfaces_with(const host_identity &other) const {
 
 host_identity identify_host(std::span<const network_interface> own) {
     return {.node = launch::node_identity(), .network = identify_network(own)};
+}
+
+host_identity identify_this_host() {
+    auto const own = own_interfaces();
+    return own ? identify_host(own.value()) : host_identity{.node = launch::node_identity()};
 }
 
 in6_addr map_ipv4(in_addr from) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "transport/types.h"
 
 #include <netinet/in.h>
 #include <optional>
@@ -38,20 +39,7 @@ struct network_interface {
 /// All interfaces of this host, also those that are down.
 result<std::vector<network_interface>> own_interfaces();
 
-inline constexpr const char *unknown_network = "-";
-
-/// What tells hosts apart. Neither part has spaces.
-struct host_identity {
-    std::string node; ///< launch::node_identity()
-    /// A hash of the inode of the network namespace and of the interfaces with addresses: their
-    /// names, hardware addresses and addresses. Unknown without such an interface.
-    std::string network = unknown_network;
-
-    /// Whether each address leads to the same interface from both: on one node, and between
-    /// containers with a boot id, hence a node, of their own, and the network of their host.
-    [[nodiscard]] bool shares_interfaces_with(const host_identity &other) const;
-};
-
+/// identify_this_host() with interfaces that have been read.
 [[nodiscard]] host_identity identify_host(std::span<const network_interface> own);
 
 [[nodiscard]] in6_addr map_ipv4(in_addr from);

@@ -40,7 +40,7 @@ TEST(remote_protocol, fields_survive_the_wire) {
     ASSERT_TRUE(offered.ok());
     EXPECT_EQ(offered.value().memory_bytes, std::uint64_t{1} << 40);
     EXPECT_EQ(offered.value().name, "a processor");
-    EXPECT_EQ(offered.value().node, "hosta-12-34");
+    EXPECT_EQ(offered.value().identity, (transport::host_identity{"hosta-12-34", "5678"}));
     packet_reader loading(all[2].bytes);
     ASSERT_EQ(loading.type<frame>(), frame::load);
     auto const load = decode_load(loading);

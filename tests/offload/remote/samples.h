@@ -56,7 +56,7 @@ inline std::vector<sample> samples() {
     offered.memory_bytes = std::uint64_t{1} << 40;
     offered.num_threads = 96;
     offered.host = "hosta";
-    offered.node = "hosta-12-34";
+    offered.identity = {"hosta-12-34", "5678"};
     offered.kind = "cpu";
     offered.name = "a processor";
     offered.has_rdma_adapter = true;

@@ -8,7 +8,7 @@ namespace {
 
 device_description device(const char *node, std::uint64_t bytes, const char *kind = "cpu") {
     device_description made;
-    made.node = node;
+    made.identity.node = node;
     made.memory_bytes = bytes;
     made.kind = kind;
     made.has_rdma_adapter = true;

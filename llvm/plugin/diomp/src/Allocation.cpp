@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Offload.h"
+#include "Plan.h"
 #include "Runtime.h"
 
 #include "offload/table.h"
@@ -46,9 +47,8 @@ const diomp_offload_table *diomp::runtimeTable() {
   return Table;
 }
 
-extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
-                                          int32_t DeviceId, int64_t Size,
-                                          void *HostPtr, int32_t Kind) {
+static void *allocate(GenericPluginTy *Plugin, int32_t DeviceId, int64_t Size,
+                      void *HostPtr, int32_t Kind) {
   if (const diomp_offload_table *Table = diomp::runtimeTable();
       Table && Size > 0 && diomp::isDeviceMemory(Kind)) {
     const diomp_offload_request Request{diomp::nameOfPlugin(*Plugin), DeviceId,
@@ -60,9 +60,19 @@ extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
   return REAL(10data_allocEilPvi)(Plugin, DeviceId, Size, HostPtr, Kind);
 }
 
+extern "C" void *WRAP(10data_allocEilPvi)(GenericPluginTy *Plugin,
+                                          int32_t DeviceId, int64_t Size,
+                                          void *HostPtr, int32_t Kind) {
+  void *Memory = allocate(Plugin, DeviceId, Size, HostPtr, Kind);
+  if (Memory && diomp::isDeviceMemory(Kind))
+    diomp::noteAllocation(*Plugin, DeviceId, Memory, Size);
+  return Memory;
+}
+
 extern "C" int32_t WRAP(11data_deleteEiPvi)(GenericPluginTy *Plugin,
                                             int32_t DeviceId, void *TgtPtr,
                                             int32_t Kind) {
+  diomp::noteRelease(*Plugin, DeviceId, TgtPtr);
   if (const diomp_offload_table *Table = diomp::runtimeTable();
       Table && TgtPtr && Table->release(Plugin->getUserId(DeviceId), TgtPtr))
     return OFFLOAD_SUCCESS;

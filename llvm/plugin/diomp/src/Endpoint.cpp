@@ -18,6 +18,7 @@
 
 #include "GlobalHandler.h"
 #include "Offload.h"
+#include "Plan.h"
 #include "Runtime.h"
 #include "Utils/ELF.h"
 
@@ -26,6 +27,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 using namespace llvm;
@@ -199,12 +201,22 @@ int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
     GenericPluginTy *Plugin, int32_t DeviceId, void *Entry, void **Args,
     ptrdiff_t *Offsets, KernelArgsTy *KernelArgs, __tgt_async_info *AsyncInfo) {
   const bool MakesCalls = AnyVariable.load(std::memory_order_acquire);
+  std::optional<KernelArgsTy> Recorded; // before the plugin changes them
+  if (diomp::isRecording()) {
+    Recorded = *KernelArgs;
+    diomp::noteLaunch(true);
+  }
   int32_t Outcome = OFFLOAD_FAIL;
   if (!MakesCalls || prepare(*Plugin, DeviceId, AsyncInfo))
     Outcome = REAL(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
         Plugin, DeviceId, Entry, Args, Offsets, KernelArgs, AsyncInfo);
   if (MakesCalls && Outcome != OFFLOAD_SUCCESS)
     finish(AsyncInfo);
+  if (Recorded) {
+    diomp::noteLaunch(false);
+    diomp::recordLaunch(*Plugin, DeviceId, Entry, Args, Offsets, *Recorded,
+                        Outcome == OFFLOAD_SUCCESS);
+  }
   return Outcome;
 }
 

@@ -1,0 +1,465 @@
+//===-- Plan.cpp - Recorded target regions and updates ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A time loop runs the same regions on the same memory in each step. A plan
+// keeps what libomptarget gives to its plugins for them: launches with their
+// arguments, and the transfers of `target update`. Launching the plan again
+// skips the search for mappings, and all its operations share one queue of the
+// device, which is waited for once.
+//
+// Launches and transfers pass functions of GenericPluginTy, and updates pass
+// targetDataUpdate(); the linker's --wrap redirects these calls. Operations
+// are executed while they are recorded. What cannot be repeated is noted as the
+// recording's problem: libomptarget uses temporary memory, of the host or of
+// the device, for everything but launches on mapped memory and updates.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+
+#include "Offload.h"
+#include "PluginManager.h"
+#include "omptarget.h"
+
+#include "offload/plan_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace llvm;
+using namespace llvm::omp::target::plugin;
+
+std::atomic<int> diomp::NumRecordings{0};
+
+namespace {
+
+/// A device of a plugin.
+struct DeviceOfPlugin {
+  GenericPluginTy *Plugin;
+  int32_t Id;
+  bool operator==(const DeviceOfPlugin &Other) const {
+    return Plugin == Other.Plugin && Id == Other.Id;
+  }
+  bool operator<(const DeviceOfPlugin &Other) const {
+    return std::tie(Plugin, Id) < std::tie(Other.Plugin, Other.Id);
+  }
+};
+
+struct RegionLaunch {
+  void *Entry;
+  KernelArgsTy KernelArgs;
+  std::vector<void *> Args;
+  std::vector<ptrdiff_t> Offsets;
+};
+
+/// A transfer between the host and the device.
+struct Update {
+  bool ToDevice;
+  void *Device;
+  void *Host;
+  int64_t Size;
+};
+
+/// Does not change after its recording, except for IsStale.
+struct Plan {
+  DeviceOfPlugin On;
+  std::vector<std::variant<RegionLaunch, Update>> Operations;
+  std::atomic<bool> IsStale{false};
+};
+
+/// Of the thread that owns it; guarded by the registry's mutex.
+struct Recording {
+  std::unique_ptr<Plan> Recorded;
+  int32_t OpenMPDevice;
+  diomp_plan_content Content{};
+
+  void note(diomp_plan_problem Problem) {
+    if (Content.problem == DIOMP_PLAN_NO_PROBLEM)
+      Content.problem = Problem;
+  }
+};
+
+struct Registry {
+  std::mutex Mutex; ///< a leaf
+  std::vector<Recording *> Recordings;
+  std::vector<Plan *> Plans;
+  std::map<DeviceOfPlugin, std::map<uintptr_t, uintptr_t>> Allocations;
+};
+
+/// Never destroyed: memory is freed after the destructors of this library.
+Registry &registry() {
+  static auto *const Only = new Registry;
+  return *Only;
+}
+
+/// With the registry's mutex.
+void forget(Recording *Ended) {
+  auto &Active = registry().Recordings;
+  Active.erase(std::find(Active.begin(), Active.end(), Ended));
+  diomp::NumRecordings.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void forget(Plan *Freed) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  auto &Plans = registry().Plans;
+  Plans.erase(std::find(Plans.begin(), Plans.end(), Freed));
+}
+
+/// The calling thread's recording, which ends with the thread.
+struct OwnRecording {
+  std::unique_ptr<Recording> Active;
+  bool IsInUpdate = false; ///< `target update`
+  bool IsInLaunch = false;
+
+  ~OwnRecording() {
+    if (!Active)
+      return;
+    std::lock_guard<std::mutex> Lock(registry().Mutex);
+    forget(Active.get());
+  }
+};
+thread_local OwnRecording Own;
+
+/// The recording that an operation of the calling thread on this device belongs
+/// to. Notes operations that prevent recordings. With the registry's mutex.
+Recording *recordingOf(const DeviceOfPlugin &On) {
+  if (Recording *Mine = Own.Active.get()) {
+    if (Mine->Recorded->On == On)
+      return Mine;
+    Mine->note(DIOMP_PLAN_DEVICES);
+  }
+  for (Recording *Each : registry().Recordings)
+    if (Each->Recorded->On == On)
+      Each->note(DIOMP_PLAN_THREADS);
+  return nullptr;
+}
+
+void recordTransfer(const DeviceOfPlugin &On, const Update &What,
+                    int32_t Outcome) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  Recording *Active = recordingOf(On);
+  if (!Active)
+    return;
+  if (!Own.IsInUpdate)
+    Active->note(DIOMP_PLAN_TRANSFERS);
+  if (Outcome != OFFLOAD_SUCCESS)
+    Active->note(DIOMP_PLAN_FAILED);
+  Active->Recorded->Operations.emplace_back(What);
+  ++Active->Content.num_updates;
+}
+
+/// A transfer that cannot be recorded.
+void noteTransfer(const DeviceOfPlugin &On) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  if (Recording *Active = recordingOf(On))
+    Active->note(DIOMP_PLAN_TRANSFERS);
+}
+
+bool overlaps(const Update &What, uintptr_t Begin, uintptr_t End) {
+  const auto First = reinterpret_cast<uintptr_t>(What.Device);
+  return First < End && First + What.Size > Begin;
+}
+
+bool uses(const Plan &Of, uintptr_t Begin, uintptr_t End) {
+  for (const auto &Each : Of.Operations) {
+    if (const auto *What = std::get_if<Update>(&Each)) {
+      if (overlaps(*What, Begin, End))
+        return true;
+      continue;
+    }
+    const auto &Launch = std::get<RegionLaunch>(Each);
+    for (size_t I = 0; I < Launch.Args.size(); ++I) {
+      const uintptr_t Address =
+          reinterpret_cast<uintptr_t>(Launch.Args[I]) + Launch.Offsets[I];
+      if (Address >= Begin && Address < End)
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Whether libomptarget corrects the host's copy after an update from the
+/// device: it has attached pointers in that memory.
+bool restoresPointers(DeviceTy &Device, const Plan &Of) {
+  auto Mappings =
+      Device.getMappingInfo().HostDataToTargetMap.getExclusiveAccessor();
+  for (const auto &Each : Of.Operations) {
+    const auto *What = std::get_if<Update>(&Each);
+    if (!What || What->ToDevice)
+      continue;
+    for (const auto &Mapping : *Mappings) {
+      const HostDataToTargetTy &Entry = *Mapping.HDTT;
+      if (!overlaps(*What, Entry.TgtPtrBegin,
+                    Entry.TgtPtrBegin + (Entry.HstPtrEnd - Entry.HstPtrBegin)))
+        continue;
+      bool Found = false;
+      Entry.foreachShadowPointerInfo([&](const ShadowPtrInfoTy &) {
+        Found = true;
+        return OFFLOAD_SUCCESS;
+      });
+      if (Found)
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Null: there is no such device.
+DeviceTy *deviceOf(int32_t Number) {
+  // The manager exists from the first image to the last one.
+  if (!PM || Number < 0 || Number >= PM->getNumDevices() ||
+      !diomp::loadImagesOf(*PM, Number))
+    return nullptr;
+  auto Devices = PM->getExclusiveDevicesAccessor();
+  return (*Devices)[Number].get();
+}
+
+int32_t begin(int32_t Number) {
+  DeviceTy *Device = deviceOf(Number);
+  if (!Device)
+    return DIOMP_PLAN_NONE;
+  auto New = std::make_unique<Recording>();
+  New->Recorded = std::make_unique<Plan>();
+  New->Recorded->On = {Device->RTL, Device->RTLDeviceID};
+  New->OpenMPDevice = Number;
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  for (const Recording *Each : registry().Recordings)
+    if (Each == Own.Active.get() || Each->Recorded->On == New->Recorded->On)
+      return DIOMP_PLAN_BUSY;
+  registry().Recordings.push_back(New.get());
+  Own.Active = std::move(New);
+  diomp::NumRecordings.fetch_add(1, std::memory_order_relaxed);
+  return DIOMP_PLAN_DONE;
+}
+
+int32_t end(diomp_plan_content *Into, void **Result) {
+  *Result = nullptr;
+  if (!Own.Active)
+    return DIOMP_PLAN_NONE;
+  std::unique_ptr<Recording> Ended;
+  {
+    std::lock_guard<std::mutex> Lock(registry().Mutex);
+    Ended = std::move(Own.Active);
+    forget(Ended.get());
+    registry().Plans.push_back(Ended->Recorded.get());
+  }
+  DeviceTy *Device = deviceOf(Ended->OpenMPDevice);
+  if (!Device)
+    Ended->note(DIOMP_PLAN_FAILED);
+  else if (restoresPointers(*Device, *Ended->Recorded))
+    Ended->note(DIOMP_PLAN_POINTERS);
+  *Into = Ended->Content;
+  if (Into->problem == DIOMP_PLAN_NO_PROBLEM) {
+    *Result = Ended->Recorded.release();
+    return DIOMP_PLAN_DONE;
+  }
+  forget(Ended->Recorded.get());
+  return DIOMP_PLAN_DONE;
+}
+
+bool start(const Plan &Of, const RegionLaunch &Launch,
+           __tgt_async_info &AsyncInfo) {
+  // The plugin changes the number of arguments.
+  KernelArgsTy KernelArgs = Launch.KernelArgs;
+  return Of.On.Plugin->launch_kernel(
+             Of.On.Id, Launch.Entry, const_cast<void **>(Launch.Args.data()),
+             const_cast<ptrdiff_t *>(Launch.Offsets.data()), &KernelArgs,
+             &AsyncInfo) == OFFLOAD_SUCCESS;
+}
+
+bool start(const Plan &Of, const Update &What, __tgt_async_info &AsyncInfo) {
+  GenericPluginTy &Plugin = *Of.On.Plugin;
+  const int32_t Outcome =
+      What.ToDevice
+          ? Plugin.data_submit_async(Of.On.Id, What.Device, What.Host,
+                                     What.Size, &AsyncInfo)
+          : Plugin.data_retrieve_async(Of.On.Id, What.Host, What.Device,
+                                       What.Size, &AsyncInfo);
+  return Outcome == OFFLOAD_SUCCESS;
+}
+
+int32_t launch(void *Handle) {
+  auto &Of = *static_cast<Plan *>(Handle);
+  if (!PM || Of.IsStale.load(std::memory_order_acquire))
+    return DIOMP_PLAN_STALE;
+  __tgt_async_info AsyncInfo;
+  bool Succeeded = true;
+  for (const auto &Each : Of.Operations) {
+    Succeeded = std::visit(
+        [&](const auto &Operation) { return start(Of, Operation, AsyncInfo); },
+        Each);
+    if (!Succeeded)
+      break;
+  }
+  // A plugin that executes operations synchronously creates no queue.
+  if (AsyncInfo.Queue &&
+      Of.On.Plugin->synchronize(Of.On.Id, &AsyncInfo) != OFFLOAD_SUCCESS)
+    Succeeded = false;
+  return Succeeded ? DIOMP_PLAN_DONE : DIOMP_PLAN_ERROR;
+}
+
+void free(void *Handle) {
+  std::unique_ptr<Plan> Freed(static_cast<Plan *>(Handle));
+  forget(Freed.get());
+}
+
+int32_t isInRegion() { return Own.IsInLaunch ? 1 : 0; }
+
+const diomp_plan_table Table{
+    DIOMP_PLAN_TABLE_VERSION, begin, end, launch, free, isInRegion};
+
+} // namespace
+
+void diomp::noteLaunch(bool Begins) { Own.IsInLaunch = Begins; }
+
+void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
+                         void **Args, const ptrdiff_t *Offsets,
+                         const KernelArgsTy &KernelArgs, bool Succeeded) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  Recording *Active = recordingOf({&Plugin, DeviceId});
+  if (!Active)
+    return;
+  if (!Succeeded)
+    Active->note(DIOMP_PLAN_FAILED);
+  if (diomp::hasRawArguments(KernelArgs)) {
+    Active->note(DIOMP_PLAN_UNSUPPORTED);
+    return;
+  }
+  RegionLaunch New{Entry, KernelArgs, {}, {}};
+  // What libomptarget has used already; its memory is the caller's.
+  New.KernelArgs.ArgBasePtrs = New.KernelArgs.ArgPtrs = nullptr;
+  New.KernelArgs.ArgNames = New.KernelArgs.ArgMappers = nullptr;
+  New.KernelArgs.ArgSizes = New.KernelArgs.ArgTypes = nullptr;
+  New.Args.assign(Args, Args + KernelArgs.NumArgs);
+  New.Offsets.assign(Offsets, Offsets + KernelArgs.NumArgs);
+  Active->Recorded->Operations.emplace_back(std::move(New));
+  ++Active->Content.num_regions;
+}
+
+void diomp::noteAllocation(GenericPluginTy &Plugin, int32_t DeviceId,
+                           const void *Begin, int64_t Size) {
+  const auto Address = reinterpret_cast<uintptr_t>(Begin);
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  registry().Allocations[{&Plugin, DeviceId}][Address] = Address + Size;
+  if (isRecording())
+    if (Recording *Active = recordingOf({&Plugin, DeviceId}))
+      Active->note(DIOMP_PLAN_MAPS);
+}
+
+void diomp::noteRelease(GenericPluginTy &Plugin, int32_t DeviceId,
+                        const void *Begin) {
+  const DeviceOfPlugin On{&Plugin, DeviceId};
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  auto &Allocations = registry().Allocations[On];
+  auto Found = Allocations.find(reinterpret_cast<uintptr_t>(Begin));
+  if (Found == Allocations.end())
+    return;
+  for (Plan *Each : registry().Plans)
+    if (Each->On == On && uses(*Each, Found->first, Found->second))
+      Each->IsStale.store(true, std::memory_order_release);
+  Allocations.erase(Found);
+  if (isRecording())
+    if (Recording *Active = recordingOf(On))
+      Active->note(DIOMP_PLAN_MAPS);
+}
+
+/// Named on the linker's command line; no other reference pulls this file out
+/// of its archive.
+extern "C" __attribute__((constructor)) void diompHandOverPlans() {
+  if (auto Callback = reinterpret_cast<diomp_offload_plans_function>(
+          dlsym(RTLD_DEFAULT, "diomp_offload_plans")))
+    Callback(&Table);
+}
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
+#define REAL(Name) __real__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
+#define WRAP(Name) __wrap__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
+
+extern "C" {
+int32_t REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
+    int64_t Size, __tgt_async_info *AsyncInfo);
+int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
+    int64_t Size, __tgt_async_info *AsyncInfo);
+
+int32_t WRAP(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
+    int64_t Size, __tgt_async_info *AsyncInfo) {
+  const int32_t Outcome = REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
+      Plugin, DeviceId, TgtPtr, HstPtr, Size, AsyncInfo);
+  if (diomp::isRecording())
+    recordTransfer({Plugin, DeviceId}, {true, TgtPtr, HstPtr, Size}, Outcome);
+  return Outcome;
+}
+
+int32_t WRAP(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
+    int64_t Size, __tgt_async_info *AsyncInfo) {
+  const int32_t Outcome =
+      REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
+          Plugin, DeviceId, HstPtr, TgtPtr, Size, AsyncInfo);
+  if (diomp::isRecording())
+    recordTransfer({Plugin, DeviceId}, {false, TgtPtr, HstPtr, Size}, Outcome);
+  return Outcome;
+}
+
+int32_t REAL(13data_exchangeEiPviS4_l)(GenericPluginTy *Plugin,
+                                       int32_t SrcDeviceId, void *SrcPtr,
+                                       int32_t DstDeviceId, void *DstPtr,
+                                       int64_t Size);
+int32_t REAL(19data_exchange_asyncEiPviS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t SrcDeviceId, void *SrcPtr,
+    int32_t DstDeviceId, void *DstPtr, int64_t Size,
+    __tgt_async_info *AsyncInfo);
+
+int32_t WRAP(13data_exchangeEiPviS4_l)(GenericPluginTy *Plugin,
+                                       int32_t SrcDeviceId, void *SrcPtr,
+                                       int32_t DstDeviceId, void *DstPtr,
+                                       int64_t Size) {
+  if (diomp::isRecording()) {
+    noteTransfer({Plugin, SrcDeviceId});
+    noteTransfer({Plugin, DstDeviceId});
+  }
+  return REAL(13data_exchangeEiPviS4_l)(Plugin, SrcDeviceId, SrcPtr,
+                                        DstDeviceId, DstPtr, Size);
+}
+
+int32_t WRAP(19data_exchange_asyncEiPviS4_lP16__tgt_async_info)(
+    GenericPluginTy *Plugin, int32_t SrcDeviceId, void *SrcPtr,
+    int32_t DstDeviceId, void *DstPtr, int64_t Size,
+    __tgt_async_info *AsyncInfo) {
+  if (diomp::isRecording()) {
+    noteTransfer({Plugin, SrcDeviceId});
+    noteTransfer({Plugin, DstDeviceId});
+  }
+  return REAL(19data_exchange_asyncEiPviS4_lP16__tgt_async_info)(
+      Plugin, SrcDeviceId, SrcPtr, DstDeviceId, DstPtr, Size, AsyncInfo);
+}
+
+#define CONCATENATE(First, Second) First##Second
+#define REAL_OF(Name) CONCATENATE(__real_, Name)
+#define WRAP_OF(Name) CONCATENATE(__wrap_, Name)
+
+int REAL_OF(DIOMP_LLVM_UPDATE)(DIOMP_UPDATE_PARAMETERS);
+
+int WRAP_OF(DIOMP_LLVM_UPDATE)(DIOMP_UPDATE_PARAMETERS) {
+  Own.IsInUpdate = true;
+  const int Outcome = REAL_OF(DIOMP_LLVM_UPDATE)(DIOMP_UPDATE_ARGUMENTS);
+  Own.IsInUpdate = false;
+  return Outcome;
+}
+}
+// NOLINTEND(bugprone-reserved-identifier)

@@ -1,0 +1,42 @@
+//===-- Plan.h - Recorded target regions and updates ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DIOMP_PLAN_H
+#define DIOMP_PLAN_H
+
+#include "PluginInterface.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace diomp {
+
+using llvm::omp::target::plugin::GenericPluginTy;
+
+/// Recordings that have not ended, of all threads.
+extern std::atomic<int> NumRecordings;
+/// One load in programs that record nothing.
+inline bool isRecording() {
+  return NumRecordings.load(std::memory_order_relaxed) != 0;
+}
+
+/// Call before and after a launch that will be recorded.
+void noteLaunch(bool Begins);
+/// Call after a region has been launched, if isRecording().
+void recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
+                  void **Args, const ptrdiff_t *Offsets,
+                  const KernelArgsTy &KernelArgs, bool Succeeded);
+
+/// Call for all memory of devices: a plan whose memory is freed is not launched
+/// again.
+void noteAllocation(GenericPluginTy &Plugin, int32_t DeviceId,
+                    const void *Begin, int64_t Size);
+void noteRelease(GenericPluginTy &Plugin, int32_t DeviceId, const void *Begin);
+
+} // namespace diomp
+
+#endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Plans: recorded target regions and updates. libomptarget records and launches (plan_table.h);
+// this class checks handles and words the errors.
+#pragma once
+
+#include "base/handle_table.h"
+#include "base/result.h"
+#include "diomp/types.h"
+#include "offload/openmp.h"
+
+namespace diomp::offload {
+
+/// Thread-safe.
+class plans {
+public:
+    explicit plans(const openmp_devices &openmp);
+    ~plans();
+    plans(const plans &) = delete;
+    plans &operator=(const plans &) = delete;
+
+    /// Starts the calling thread's recording on a device. Errors: OMPX_ERR_ARG, OMPX_ERR_STATE,
+    /// OMPX_ERR_UNSUPPORTED.
+    status begin(int device);
+    /// Ends it. Errors: OMPX_ERR_STATE, OMPX_ERR_UNSUPPORTED (what was executed cannot be
+    /// recorded), OMPX_ERR_NOMEM.
+    result<ompx_plan_t> end();
+    /// Blocks until the device has finished. Errors: OMPX_ERR_ARG, OMPX_ERR_STATE (its memory has
+    /// been freed), OMPX_ERR_PEER or OMPX_ERR_SYSTEM (an operation failed).
+    status launch(ompx_plan_t handle);
+    status free(ompx_plan_t handle);
+
+    /// Whether the calling thread records.
+    [[nodiscard]] static bool is_recording();
+    /// The calling thread makes a call of DiOMP, which a recording would miss; `function` is a
+    /// literal.
+    void note_call(const char *function) const;
+
+private:
+    struct plan;
+    result<plan *> find(ompx_plan_t handle) const;
+
+    const openmp_devices &openmp_;
+    handle_table<plan, ompx_plan_t, 0xd10f> table_;
+};
+
+} // namespace diomp::offload
