@@ -106,7 +106,7 @@ module diomp
     public :: ompx_target_gather, ompx_target_gather_nb, ompx_scatter_nb, ompx_target_scatter
     public :: ompx_target_scatter_nb, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb
     public :: ompx_alltoall_nb, ompx_target_alltoall, ompx_target_alltoall_nb
-    public :: ompx_plan_begin, ompx_plan_end, ompx_plan_launch, ompx_plan_free
+    public :: ompx_plan_begin, ompx_plan_end, ompx_plan_launch, ompx_plan_launch_nb, ompx_plan_free
 
 #include "procedures.inc"
 #include "waits.inc"

@@ -81,6 +81,7 @@ void measure(int num_regions) {
     std::vector<double> as_constructs;
     std::vector<double> as_chain;
     std::vector<double> as_plan;
+    std::vector<double> as_event;
     for (int round = 0; round < rounds; ++round) { // in turn
         as_constructs.push_back(step_us([&] { constructs(num_regions); }));
         as_chain.push_back(step_us([&] { chain(num_regions); }));
@@ -89,10 +90,17 @@ void measure(int num_regions) {
                 fail("launch");
             }
         }));
+        as_event.push_back(step_us([&] {
+            ompx_event_t event = nullptr;
+            if (ompx_plan_launch_nb(plan, &event) != 0 || ompx_event_wait(&event) != 0) {
+                fail("launch_nb");
+            }
+        }));
     }
     std::printf("constructs %d %.2f us\n", num_regions, median(as_constructs));
     std::printf("nowait-chain %d %.2f us\n", num_regions, median(as_chain));
     std::printf("plan %d %.2f us\n", num_regions, median(as_plan));
+    std::printf("plan-nb %d %.2f us\n", num_regions, median(as_event));
     ompx_plan_free(&plan);
 }
 

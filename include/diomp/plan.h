@@ -50,6 +50,14 @@ OMPX_API_ int ompx_plan_end(ompx_plan_t *plan) OMPX_NOEXCEPT_;
  * Tools see no OMPT events of target constructs.
  */
 OMPX_API_ int ompx_plan_launch(ompx_plan_t plan) OMPX_NOEXCEPT_;
+/**
+ * Launches the plan without waiting for the device: ompx_event_wait() and ompx_event_test() on
+ * `*event` (NULL if the device has finished) do. Memory of the plan and of its updates must exist
+ * until then; the plan may be freed before. Host devices execute the plan in this call. Errors are
+ * those of ompx_plan_launch(), of an operation that fails later from the wait, which also returns
+ * OMPX_ERR_TIMEOUT if the device takes longer than DIOMP_TIMEOUT. Any thread.
+ */
+OMPX_API_ int ompx_plan_launch_nb(ompx_plan_t plan, ompx_event_t *event) OMPX_NOEXCEPT_;
 /** Frees a plan and sets *plan to OMPX_PLAN_NONE. No thread may be launching it. Does not block.
  * Plans that are left are freed with the runtime. */
 OMPX_API_ int ompx_plan_free(ompx_plan_t *plan) OMPX_NOEXCEPT_;

@@ -5,6 +5,7 @@
 
 #include "diomp.h"
 #include "diomp/error.hpp"
+#include "diomp/event.hpp"
 
 #include <utility>
 
@@ -58,6 +59,12 @@ public:
     [[nodiscard]] explicit operator bool() const noexcept { return handle_ != OMPX_PLAN_NONE; }
     /// Executes what was recorded; blocks until the device has finished. Any thread.
     void launch() const { detail::check(ompx_plan_launch(handle_)); }
+    /// Without waiting for the device (ompx_plan_launch_nb).
+    event launch_nb() const {
+        ompx_event_t started = nullptr;
+        detail::check(ompx_plan_launch_nb(handle_, &started));
+        return event(started);
+    }
     [[nodiscard]] ompx_plan_t handle() const noexcept { return handle_; }
 
 private:

@@ -58,6 +58,16 @@ int ompx_plan_launch(ompx_plan_t plan) noexcept {
         });
 }
 
+int ompx_plan_launch_nb(ompx_plan_t plan, ompx_event_t *event) noexcept {
+    return api::call(
+        "ompx_plan_launch_nb", DIOMP_SITE,
+        [&] { return fmt::format("plan={}, event={}", fmt::ptr(plan), fmt::ptr(event)); },
+        [&](runtime::runtime &running, api::call_stats &) -> status {
+            DIOMP_TRY(api::check_pointer(event, "event"));
+            return running.devices().plans().start(plan, event);
+        });
+}
+
 int ompx_plan_free(ompx_plan_t *plan) noexcept {
     return api::call(
         "ompx_plan_free", DIOMP_SITE, [&] { return fmt::format("plan={}", fmt::ptr(plan)); },

@@ -60,7 +60,7 @@ devices::devices(memory::address_space &space, memory::segment &host, memory::di
           std::make_unique<request_executor>(*mover_, transfers, segments_->table(), *directory_,
                                              engine, calls, job.size, chosen.on_request),
           chosen.calls)),
-      plans_(std::make_unique<offload::plans>(openmp_)) {}
+      plans_(std::make_unique<offload::plans>(openmp_, job.rank)) {}
 
 void devices::attach(const openmp &functions, std::atomic<std::uint64_t> &epoch) {
     openmp_.attach(functions);

@@ -29,8 +29,8 @@ enum diomp_plan_outcome {
     DIOMP_PLAN_DONE = 0,
     DIOMP_PLAN_ERROR = 1, ///< an operation failed; LLVM has printed the reason to standard error
     DIOMP_PLAN_STALE = 2, ///< device memory that the plan uses has been freed
-    DIOMP_PLAN_BUSY = 3,  ///< a recording of the thread, or of the device, has not ended
-    DIOMP_PLAN_NONE = 4,  ///< the thread does not record, or there is no such device
+    DIOMP_PLAN_BUSY = 3, ///< a recording of the thread, or of the device, or a launch has not ended
+    DIOMP_PLAN_NONE = 4, ///< the thread does not record, or there is no such device
 };
 
 struct diomp_plan_content {
@@ -50,7 +50,12 @@ struct diomp_plan_table {
     int32_t (*end)(struct diomp_plan_content *into, void **plan);
     /// Executes the operations in their order. Blocks until the device has finished.
     int32_t (*launch)(void *plan);
-    /// No thread may be in launch().
+    /// Issues the operations like launch() without waiting for the device: *launched is null if it
+    /// has finished, otherwise to be passed to test() until that does not return DIOMP_PLAN_BUSY.
+    int32_t (*start)(void *plan, void **launched);
+    /// Does not block. One thread at a time for each launch, which any other result ends.
+    int32_t (*test)(void *launched);
+    /// No thread may be in launch() or start().
     void (*free)(void *plan);
     /// Whether the calling thread is executing a region, as the first thread of a host device.
     int32_t (*is_in_region)(void);

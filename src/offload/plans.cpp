@@ -2,10 +2,12 @@
 #include "offload/plans.h"
 
 #include "offload/plan_table.h"
+#include "rma/event.h"
 
 #include <fmt/core.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,6 +60,11 @@ std::string reason(std::int32_t problem, int device) {
     }
 }
 
+error no_plan_error() {
+    return {OMPX_ERR_ARG, "this is not a plan, or it has been freed",
+            "pass a plan of ompx_plan_end()"};
+}
+
 std::string remedy(std::int32_t problem) {
     switch (problem) {
     case DIOMP_PLAN_MAPS:
@@ -80,7 +87,7 @@ std::string remedy(std::int32_t problem) {
 
 } // namespace
 
-plans::plans(const openmp_devices &openmp) : openmp_(openmp) {}
+plans::plans(const openmp_devices &openmp, world_rank self) : openmp_(openmp), self_(self) {}
 plans::~plans() = default;
 
 bool plans::is_recording() { return t_recording.is_active; }
@@ -162,44 +169,69 @@ result<ompx_plan_t> plans::end() {
     return *handle;
 }
 
-result<plans::plan *> plans::find(ompx_plan_t handle) const {
+result<plans::plan *> plans::find_to_launch(ompx_plan_t handle) const {
     plan *const found = table_.find(handle);
     if (found == nullptr) {
-        return error(OMPX_ERR_ARG, "this is not a plan, or it has been freed",
-                     "pass a plan of ompx_plan_end()");
+        return no_plan_error();
     }
-    return found;
-}
-
-status plans::launch(ompx_plan_t handle) {
-    auto found = find(handle);
-    DIOMP_TRY(found);
     if (t_recording.is_active) {
         return error(OMPX_ERR_STATE, "a plan cannot contain another plan",
                      "call ompx_plan_end() first");
     }
-    plan const &what = *found.value();
-    switch (what.table->launch(what.recorded)) {
+    return found;
+}
+
+status plans::outcome(int device, int outcome) const {
+    switch (outcome) {
     case DIOMP_PLAN_DONE:
         return {};
     case DIOMP_PLAN_STALE:
         return error(OMPX_ERR_STATE,
                      fmt::format("memory of device {} that the plan uses has been freed or "
                                  "unmapped",
-                                 what.device),
+                                 device),
                      "record the plan again");
     default:
-        return error(openmp_.is_remote(what.device) ? OMPX_ERR_PEER : OMPX_ERR_SYSTEM,
-                     fmt::format("an operation of the plan failed on device {}", what.device),
+        return error(openmp_.is_remote(device) ? OMPX_ERR_PEER : OMPX_ERR_SYSTEM,
+                     fmt::format("an operation of the plan failed on device {}", device),
                      "see the messages above");
     }
 }
 
-status plans::free(ompx_plan_t handle) {
-    auto found = find(handle);
+status plans::launch(ompx_plan_t handle) const {
+    auto found = find_to_launch(handle);
     DIOMP_TRY(found);
-    table_.remove(handle);
+    plan const &what = *found.value();
+    return outcome(what.device, what.table->launch(what.recorded));
+}
+
+status plans::start(ompx_plan_t handle, ompx_event_t *event) const {
+    auto found = find_to_launch(handle);
+    DIOMP_TRY(found);
+    plan const &what = *found.value();
+    void *launched = nullptr;
+    DIOMP_TRY(outcome(what.device, what.table->start(what.recorded, &launched)));
+    *event = nullptr;
+    if (launched == nullptr) {
+        return {};
+    }
+    auto made = std::make_unique<ompx_event>();
+    made->pending_transfer = std::make_shared<rma::pending_transfer>();
+    rma::pending_transfer &pending = *made->pending_transfer;
+    pending.peer = self_;
+    pending.operation = "a plan";
+    // The plan may be freed meanwhile.
+    pending.poll_outcome = [this, launched, table = what.table,
+                            device = what.device]() -> std::optional<status> {
+        int const tested = table->test(launched);
+        return tested == DIOMP_PLAN_BUSY ? std::nullopt : std::optional(outcome(device, tested));
+    };
+    *event = made.release();
     return {};
+}
+
+status plans::free(ompx_plan_t handle) {
+    return table_.remove(handle) == nullptr ? no_plan_error() : status{};
 }
 
 } // namespace diomp::offload

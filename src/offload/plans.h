@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/handle_table.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "diomp/types.h"
 #include "offload/openmp.h"
@@ -13,7 +14,8 @@ namespace diomp::offload {
 /// Thread-safe.
 class plans {
 public:
-    explicit plans(const openmp_devices &openmp);
+    /// `self`: this rank.
+    plans(const openmp_devices &openmp, world_rank self);
     ~plans();
     plans(const plans &) = delete;
     plans &operator=(const plans &) = delete;
@@ -24,9 +26,11 @@ public:
     /// Ends it. Errors: OMPX_ERR_STATE, OMPX_ERR_UNSUPPORTED (what was executed cannot be
     /// recorded), OMPX_ERR_NOMEM.
     result<ompx_plan_t> end();
-    /// Blocks until the device has finished. Errors: OMPX_ERR_ARG, OMPX_ERR_STATE (its memory has
-    /// been freed), OMPX_ERR_PEER or OMPX_ERR_SYSTEM (an operation failed).
-    status launch(ompx_plan_t handle);
+    /// Blocks until the device has finished. Errors, also of start(): OMPX_ERR_ARG, OMPX_ERR_STATE
+    /// (its memory has been freed), OMPX_ERR_PEER or OMPX_ERR_SYSTEM (an operation failed).
+    status launch(ompx_plan_t handle) const;
+    /// Issues the plan's operations without waiting; *event is null if the device has finished.
+    status start(ompx_plan_t handle, ompx_event_t *event) const;
     status free(ompx_plan_t handle);
 
     /// Whether the calling thread records.
@@ -37,9 +41,11 @@ public:
 
 private:
     struct plan;
-    result<plan *> find(ompx_plan_t handle) const;
+    result<plan *> find_to_launch(ompx_plan_t handle) const;
+    [[nodiscard]] status outcome(int device, int outcome) const;
 
     const openmp_devices &openmp_;
+    world_rank const self_;
     handle_table<plan, ompx_plan_t, 0xd10f> table_;
 };
 

@@ -17,6 +17,9 @@ std::string ompx_event::describe() const {
         return "waiting for an event";
     }
     diomp::rma::pending_transfer const &transfer = *pending_transfer;
+    if (transfer.operation != nullptr && transfer.nbytes == 0) {
+        return fmt::format("waiting for {} at rank {}", transfer.operation, transfer.peer.value());
+    }
     return transfer.operation == nullptr
                ? diomp::rma::remote_transfers::describe(transfer.dir, transfer.peer,
                                                         transfer.nbytes)

@@ -107,9 +107,11 @@ contains
         call succeed(ompx_plan_end(plan), "plan_end")
         call succeed(ompx_plan_launch(plan), "plan_launch")
         call succeed(ompx_plan_launch(plan), "plan_launch")
+        call succeed(ompx_plan_launch_nb(plan, event), "plan_launch_nb")
+        call succeed(ompx_event_wait(event), "event_wait")
         call succeed(ompx_plan_free(plan), "plan_free")
         call check(plan == OMPX_PLAN_NONE, "a freed plan is none")
-        model = 27
+        model = 81
         call compare("a plan")
     end subroutine
 

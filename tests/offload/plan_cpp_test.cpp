@@ -53,6 +53,8 @@ int main() {
         expect(!assigned, "a plan by default is none");
         assigned = std::move(moved);
         assigned.launch();
+        diomp::event done = assigned.launch_nb();
+        done.wait();
 
         bool is_caught = false;
         try {
@@ -72,8 +74,8 @@ int main() {
         expect(code_of([] { diomp::plan const none(-1, [] {}); }) == OMPX_ERR_ARG, "the host");
         expect(code_of([] { diomp::plan().launch(); }) == OMPX_ERR_ARG, "no plan");
     }
-    expect(values[0] == 5 && values[num - 1] == 5,
-           "1 recorded, 3 launched, 1 before the exception");
+    expect(values[0] == 6 && values[num - 1] == 6,
+           "1 recorded, 4 launched, 1 before the exception");
     if (failures == 0) {
         std::puts("plans in C++: ok");
     }

@@ -144,6 +144,50 @@ static void threads(void) {
     CHECK(counter == THREADS * ROUNDS + 1);
 }
 
+/* Several plans in flight; one is freed meanwhile. */
+static void without_waiting(void) {
+    enum { PLANS = 6, ROUNDS = 40 };
+    long counts[PLANS][8] = {{0}}, copies[PLANS][8];
+    ompx_plan_t plans[PLANS];
+    ompx_event_t events[PLANS], none = NULL;
+#pragma omp target data device(device) map(tofrom : counts)
+    {
+        for (int p = 0; p < PLANS; ++p) {
+            CHECK(ompx_plan_begin(device) == 0);
+#pragma omp target device(device)
+            for (int i = 0; i < 8; ++i) {
+                counts[p][i] += p + i;
+            }
+#pragma omp target update device(device) from(counts[p : 1])
+            plans[p] = ended();
+        }
+        for (int round = 1; round <= ROUNDS; ++round) {
+            for (int p = 0; p < PLANS; ++p) {
+                events[p] = NULL;
+                CHECK(ompx_plan_launch_nb(plans[p], &events[p]) == 0);
+            }
+            if (round == ROUNDS) {
+                CHECK(ompx_plan_free(&plans[0]) == 0);
+            }
+            int done = 0;
+            while (!done) {
+                CHECK(ompx_event_test(&events[PLANS - 1], &done) == 0);
+            }
+            CHECK(ompx_event_wait_all(events, PLANS) == 0);
+            memcpy(copies, counts, sizeof copies);
+            for (int p = 0; p < PLANS; ++p) {
+                CHECK(copies[p][7] == (long)(p + 7) * (round + 1));
+            }
+        }
+        FAILS(ompx_plan_launch_nb(plans[0], &none), OMPX_ERR_ARG, "not a plan");
+        FAILS(ompx_plan_launch_nb(plans[1], NULL), OMPX_ERR_ARG, "null pointer");
+    }
+    FAILS(ompx_plan_launch_nb(plans[1], &none), OMPX_ERR_STATE, "freed or unmapped");
+    for (int p = 1; p < PLANS; ++p) {
+        CHECK(ompx_plan_free(&plans[p]) == 0);
+    }
+}
+
 static void touch(void) {
 #pragma omp target device(device) map(alloc : now)
     now[0] += 1;
@@ -337,6 +381,7 @@ int main(int argc, char **argv) {
     time_loop();
     values_and_updates();
     threads();
+    without_waiting();
     misused();
     if (argc > 1 && strcmp(argv[1], "calls") == 0) {
         communicating();

@@ -55,10 +55,11 @@ install gfortran
 diompfc -O3 rows.f90 -o rows
 prints rows diomp-run -n 4 ./rows
 
-flang=$(dpkg-query -W -f='${Package}\n' 'diomp-flang-*' 2>/dev/null | sed 's/^diomp-//') || true
+flang=$(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' 'diomp-flang-*' 2>/dev/null | sed -n 's/^ii *diomp-//p') || true
 if [ -n "$flang" ]; then
+    install "$flang" # only recommended
     export DIOMP_FC=/usr/bin/flang-new-${flang#flang-}
-    [ -x "$DIOMP_FC" ] || fail "diomp-$flang does not bring $flang"
+    [ -x "$DIOMP_FC" ] || fail "$flang has no $DIOMP_FC"
     diompfc -O3 rows.f90 -o rows_flang
     prints rows diomp-run -n 4 ./rows_flang
     cat >flang.f90 <<'F'

@@ -290,24 +290,78 @@ bool start(const Plan &Of, const Update &What, __tgt_async_info &AsyncInfo) {
   return Outcome == OFFLOAD_SUCCESS;
 }
 
+bool canLaunch(const Plan &Of) {
+  return PM && !Of.IsStale.load(std::memory_order_acquire);
+}
+
+/// Issues all operations; stops at the first that fails. A plugin that executes
+/// them synchronously creates no queue.
+bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
+  return std::all_of(
+      Of.Operations.begin(), Of.Operations.end(), [&](const auto &Each) {
+        return std::visit(
+            [&](const auto &What) { return start(Of, What, AsyncInfo); }, Each);
+      });
+}
+
+/// Waits for the queue, if there is one, and releases it.
+bool finish(const DeviceOfPlugin &On, __tgt_async_info &AsyncInfo) {
+  return !AsyncInfo.Queue ||
+         On.Plugin->synchronize(On.Id, &AsyncInfo) == OFFLOAD_SUCCESS;
+}
+
 int32_t launch(void *Handle) {
-  auto &Of = *static_cast<Plan *>(Handle);
-  if (!PM || Of.IsStale.load(std::memory_order_acquire))
+  const auto &Of = *static_cast<const Plan *>(Handle);
+  if (!canLaunch(Of))
     return DIOMP_PLAN_STALE;
   __tgt_async_info AsyncInfo;
-  bool Succeeded = true;
-  for (const auto &Each : Of.Operations) {
-    Succeeded = std::visit(
-        [&](const auto &Operation) { return start(Of, Operation, AsyncInfo); },
-        Each);
-    if (!Succeeded)
-      break;
+  const bool Issued = issue(Of, AsyncInfo);
+  return finish(Of.On, AsyncInfo) && Issued ? DIOMP_PLAN_DONE
+                                            : DIOMP_PLAN_ERROR;
+}
+
+/// A plan that its device executes.
+struct Launch {
+  DeviceOfPlugin On;
+  __tgt_async_info AsyncInfo;
+};
+
+int32_t test(void *Handle) {
+  std::unique_ptr<Launch> Of(static_cast<Launch *>(Handle));
+  if (!PM)
+    return DIOMP_PLAN_ERROR;
+  // A queue that fails is released by the wait.
+  if (Of->On.Plugin->query_async(Of->On.Id, &Of->AsyncInfo) !=
+      OFFLOAD_SUCCESS) {
+    finish(Of->On, Of->AsyncInfo);
+    return DIOMP_PLAN_ERROR;
   }
-  // A plugin that executes operations synchronously creates no queue.
-  if (AsyncInfo.Queue &&
-      Of.On.Plugin->synchronize(Of.On.Id, &AsyncInfo) != OFFLOAD_SUCCESS)
-    Succeeded = false;
-  return Succeeded ? DIOMP_PLAN_DONE : DIOMP_PLAN_ERROR;
+  if (!Of->AsyncInfo.Queue)
+    return DIOMP_PLAN_DONE;
+  Of.release();
+  return DIOMP_PLAN_BUSY;
+}
+
+int32_t startLaunch(void *Handle, void **Launched) {
+  *Launched = nullptr;
+  const auto &Of = *static_cast<const Plan *>(Handle);
+  if (!canLaunch(Of))
+    return DIOMP_PLAN_STALE;
+  auto New = std::make_unique<Launch>();
+  New->On = Of.On;
+  if (!issue(Of, New->AsyncInfo)) {
+    finish(New->On, New->AsyncInfo);
+    return DIOMP_PLAN_ERROR;
+  }
+  if (!New->AsyncInfo.Queue)
+    return DIOMP_PLAN_DONE;
+  // Remote devices receive the operations with the first test.
+  Launch *const Issued = New.release();
+  const int32_t Outcome = test(Issued);
+  if (Outcome != DIOMP_PLAN_BUSY)
+    return Outcome;
+  *Launched = Issued;
+  return DIOMP_PLAN_DONE;
 }
 
 void free(void *Handle) {
@@ -317,8 +371,14 @@ void free(void *Handle) {
 
 int32_t isInRegion() { return Own.IsInLaunch ? 1 : 0; }
 
-const diomp_plan_table Table{
-    DIOMP_PLAN_TABLE_VERSION, begin, end, launch, free, isInRegion};
+const diomp_plan_table Table{DIOMP_PLAN_TABLE_VERSION,
+                             begin,
+                             end,
+                             launch,
+                             startLaunch,
+                             test,
+                             free,
+                             isInRegion};
 
 } // namespace
 
