@@ -26,7 +26,8 @@ extern "C" {
  * - all data of the regions is mapped already, results of reductions too, and no construct
  *   allocates, frees, attaches pointers or copies except `target update`;
  * - only this thread uses the device, without `nowait`, and no other device;
- * - the thread makes no other call of DiOMP (regions may: they are recorded with their calls).
+ * - the thread makes no other call of DiOMP except ompx_rank_device() (regions may: they are
+ *   recorded with their calls).
  * What breaks these rules is executed as usual, and ompx_plan_end() returns an error.
  *
  * OMPX_ERR_ARG if `device` is the host or does not exist; OMPX_ERR_STATE if this thread, or another

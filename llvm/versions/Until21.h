@@ -55,6 +55,11 @@ inline bool isDeviceCompatible(GenericPluginTy &Plugin, int32_t DeviceId,
   return Plugin.is_device_compatible(DeviceId, Image);
 }
 
+/// The size of an attached pointer.
+template <typename AttachedTy> size_t attachedSize(const AttachedTy &) {
+  return sizeof(void *);
+}
+
 // Errors.
 
 inline void report(const std::string &Text) { REPORT("%s\n", Text.c_str()); }

@@ -14,13 +14,30 @@ void diomp::api::note_recorded_call(runtime::runtime &running, const char *funct
     running.devices().plans().note_call(function);
 }
 
+namespace {
+
+void end_recording(runtime::runtime &running) {
+    api::g_recordings.fetch_sub(1, std::memory_order_relaxed);
+    api::refresh_fast_view(running);
+}
+
+/// In a thread that ends while it records.
+void end_abandoned() {
+    api::runtime_access const here("ompx_plan_end");
+    if (runtime::runtime *const running = here.running(); running != nullptr) {
+        end_recording(*running);
+    }
+}
+
+} // namespace
+
 extern "C" {
 
 int ompx_plan_begin(int device) noexcept {
     return api::call(
         "ompx_plan_begin", DIOMP_SITE, [&] { return fmt::format("device={}", device); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
-            DIOMP_TRY(running.devices().plans().begin(device));
+            DIOMP_TRY(running.devices().plans().begin(device, end_abandoned));
             api::g_recordings.fetch_add(1, std::memory_order_relaxed);
             // No call takes a path on which it would not be noted.
             api::refresh_fast_view(running);
@@ -36,8 +53,7 @@ int ompx_plan_end(ompx_plan_t *plan) noexcept {
             bool const is_recording = offload::plans::is_recording();
             auto ended = running.devices().plans().end();
             if (is_recording) {
-                api::g_recordings.fetch_sub(1, std::memory_order_relaxed);
-                api::refresh_fast_view(running);
+                end_recording(running);
             }
             if (plan != nullptr) {
                 *plan = ended ? ended.value() : OMPX_PLAN_NONE;

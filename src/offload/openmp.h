@@ -47,6 +47,7 @@ public:
     [[nodiscard]] bool is_host(int device, int num) const {
         return device == -1 || device == num || functions_.is_disabled;
     }
+    [[nodiscard]] bool is_disabled() const { return functions_.is_disabled; }
     /// Fails unless the device is the host or a device.
     static status check(int device, int num, const char *argument);
     /// The error for a device of another host; nullopt: the device is local.

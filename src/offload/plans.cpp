@@ -50,7 +50,7 @@ std::string reason(std::int32_t problem, int device) {
     case DIOMP_PLAN_DEVICES:
         return fmt::format("a device other than {} was used between begin and end", device);
     case DIOMP_PLAN_POINTERS:
-        return fmt::format("a target update from device {} includes pointers that OpenMP has "
+        return fmt::format("a target update of device {} includes pointers that OpenMP has "
                            "attached",
                            device);
     case DIOMP_PLAN_FAILED:
@@ -70,7 +70,7 @@ std::string remedy(std::int32_t problem) {
     case DIOMP_PLAN_MAPS:
     case DIOMP_PLAN_TRANSFERS:
         return "map all data, also results of reductions, before the plan (target data), pass "
-               "only scalars otherwise, and copy by target update";
+               "only scalars of up to 8 bytes otherwise, and copy by target update";
     case DIOMP_PLAN_THREADS:
         return "record while no other thread uses the device; regions and updates with nowait "
                "run in other threads";
@@ -95,26 +95,29 @@ bool plans::is_recording() { return t_recording.is_active; }
 void plans::note_call(const char *function) const {
     if (t_recording.is_active && t_recording.call == nullptr &&
         !std::string_view(function).starts_with("ompx_plan_") &&
+        std::string_view(function) != "ompx_rank_device" &&
+        std::string_view(function) != "ompx_num_rank_devices" &&
         openmp_.plan_table()->is_in_region() == 0) {
         t_recording.call = function;
     }
 }
 
-status plans::begin(int device) {
+status plans::begin(int device, void (*abandoned)()) {
     int const num = openmp_.count();
     DIOMP_TRY(openmp_devices::check(device, num, "device"));
     if (openmp_.is_host(device, num)) {
         return error(OMPX_ERR_ARG,
                      fmt::format("device {} is the host, which has no launches to record", device),
-                     num == 0 ? "compile with -fopenmp-targets=..., and look at OMP_TARGET_OFFLOAD"
-                              : fmt::format("pass 0 to {}", num - 1));
+                     num == 0 || openmp_.is_disabled()
+                         ? "compile with -fopenmp-targets=..., and look at OMP_TARGET_OFFLOAD"
+                         : "pass the number of another device, as ompx_rank_device(0)");
     }
     diomp_plan_table const *const table = openmp_.plan_table();
     if (table == nullptr) {
         return error(OMPX_ERR_UNSUPPORTED, "the program's libomptarget records no plans",
                      "start with diomp-run, or link with diompcc, for DiOMP's libomptarget");
     }
-    switch (table->begin(device)) {
+    switch (table->begin(device, abandoned)) {
     case DIOMP_PLAN_DONE:
         t_recording = {device, nullptr, true};
         return {};
@@ -191,6 +194,16 @@ status plans::outcome(int device, int outcome) const {
                                  "unmapped",
                                  device),
                      "record the plan again");
+    case DIOMP_PLAN_ATTACHED:
+        return error(
+            OMPX_ERR_STATE,
+            fmt::format("OpenMP has attached pointers in memory of device {} that the plan "
+                        "updates",
+                        device),
+            "update the members without pointers, or the arrays that they point to");
+    case DIOMP_PLAN_NONE:
+        return error(OMPX_ERR_STATE, fmt::format("device {} has ended", device),
+                     "launch plans before the program ends");
     default:
         return error(openmp_.is_remote(device) ? OMPX_ERR_PEER : OMPX_ERR_SYSTEM,
                      fmt::format("an operation of the plan failed on device {}", device),
@@ -228,6 +241,12 @@ status plans::start(ompx_plan_t handle, ompx_event_t *event) const {
     };
     *event = made.release();
     return {};
+}
+
+void plans::forget_memory(int device, const void *begin, std::size_t nbytes) const {
+    if (diomp_plan_table const *const table = openmp_.plan_table(); table != nullptr) {
+        table->forget_memory(device, begin, nbytes);
+    }
 }
 
 status plans::free(ompx_plan_t handle) {

@@ -9,6 +9,8 @@
 #include "diomp/types.h"
 #include "offload/openmp.h"
 
+#include <cstddef>
+
 namespace diomp::offload {
 
 /// Thread-safe.
@@ -20,9 +22,9 @@ public:
     plans(const plans &) = delete;
     plans &operator=(const plans &) = delete;
 
-    /// Starts the calling thread's recording on a device. Errors: OMPX_ERR_ARG, OMPX_ERR_STATE,
-    /// OMPX_ERR_UNSUPPORTED.
-    status begin(int device);
+    /// Starts the calling thread's recording on a device. Calls `abandoned` if the thread ends
+    /// before end(). Errors: OMPX_ERR_ARG, OMPX_ERR_STATE, OMPX_ERR_UNSUPPORTED.
+    status begin(int device, void (*abandoned)());
     /// Ends it. Errors: OMPX_ERR_STATE, OMPX_ERR_UNSUPPORTED (what was executed cannot be
     /// recorded), OMPX_ERR_NOMEM.
     result<ompx_plan_t> end();
@@ -32,11 +34,14 @@ public:
     /// Issues the plan's operations without waiting; *event is null if the device has finished.
     status start(ompx_plan_t handle, ompx_event_t *event) const;
     status free(ompx_plan_t handle);
+    /// Call before memory that libomptarget has not allocated is freed: plans that use it are not
+    /// launched again.
+    void forget_memory(int device, const void *begin, std::size_t nbytes) const;
 
     /// Whether the calling thread records.
     [[nodiscard]] static bool is_recording();
-    /// The calling thread makes a call of DiOMP, which a recording would miss; `function` is a
-    /// literal.
+    /// The calling thread makes a call of DiOMP, which a recording would miss unless it only asks
+    /// for the rank's devices; `function` is a literal.
     void note_call(const char *function) const;
 
 private:

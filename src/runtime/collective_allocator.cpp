@@ -9,6 +9,7 @@
 #include "offload/device_segment.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
+#include "offload/plans.h"
 #include "rma/rma.h"
 #include "sync/call_signature.h"
 #include "transport/arena.h"
@@ -289,6 +290,7 @@ status collective_allocator::free_on_device(int device, void *ptr) {
             signature_of(sync::operation::target_free, device, devices_.device_index_of(device),
                          found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));
     }
+    devices_.plans().forget_memory(device, ptr, found->nbytes);
     return devices_.allocator().deallocate(*segment.value(), found->offset);
 }
 

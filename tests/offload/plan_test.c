@@ -107,6 +107,50 @@ static void values_and_updates(void) {
 }
 
 /* Launches by several threads, of one plan and of several. */
+/* Updates in the middle: the host's memory is what the constructs would find at each step. */
+static void updates_between(int count) {
+    enum { ROUNDS = 50 };
+    int *const data = malloc(sizeof(int) * (size_t)count);
+    int *const halo = malloc(sizeof(int) * (size_t)count);
+    for (int i = 0; i < count; ++i) {
+        data[i] = halo[i] = 0;
+    }
+#pragma omp target data device(device) map(to : data[0 : count], halo[0 : count])
+    {
+        ompx_plan_t plan;
+        CHECK(ompx_plan_begin(device) == 0);
+#pragma omp target update device(device) from(data[0 : count])
+#pragma omp target device(device)
+        for (int i = 0; i < count; ++i) {
+            data[i] += 1;
+            halo[i] = data[i];
+        }
+#pragma omp target update device(device) from(halo[0 : count])
+#pragma omp target device(device)
+        for (int i = 0; i < count; ++i) {
+            halo[i] = -1000;
+        }
+#pragma omp target update device(device) to(halo[0 : count])
+        plan = ended();
+        for (int round = 1; round <= ROUNDS; ++round) {
+            ompx_event_t event = NULL;
+            if (round % 2 == 0) {
+                CHECK(ompx_plan_launch(plan) == 0);
+            } else {
+                CHECK(ompx_plan_launch_nb(plan, &event) == 0);
+                CHECK(ompx_event_wait(&event) == 0);
+            }
+            CHECK(data[0] == round && data[count - 1] == round);
+            CHECK(halo[0] == round + 1 && halo[count - 1] == round + 1);
+        }
+        CHECK(ompx_plan_free(&plan) == 0);
+#pragma omp target update device(device) from(halo[0 : count])
+        CHECK(halo[0] == ROUNDS + 1 && halo[count - 1] == ROUNDS + 1);
+    }
+    free(data);
+    free(halo);
+}
+
 static void threads(void) {
     enum { THREADS = 4, ROUNDS = 50 };
     long counts[THREADS] = {0};
@@ -198,6 +242,12 @@ static void *touch_elsewhere(void *unused) {
     return unused;
 }
 
+static void *begin_only(void *unused) {
+    CHECK(ompx_plan_begin(device) == 0);
+    touch();
+    return unused;
+}
+
 static void *begin_elsewhere(void *unused) {
     FAILS(ompx_plan_begin(device), OMPX_ERR_STATE, "another thread records");
     FAILS(ompx_plan_end(NULL), OMPX_ERR_STATE, "records no plan");
@@ -264,6 +314,16 @@ static void refused(void) {
     omp_free(word, ompx_symmetric_mem_alloc);
 
     struct holder held = {now, 7};
+#pragma omp target enter data device(device) map(to : held)
+    CHECK(ompx_plan_begin(device) == 0);
+#pragma omp target update device(device) from(held)
+    ompx_plan_t before = ended();
+    CHECK(ompx_plan_launch(before) == 0);
+#pragma omp target enter data device(device) map(to : held.data[0 : N])
+    FAILS(ompx_plan_launch(before), OMPX_ERR_STATE, "has attached pointers");
+    CHECK(held.data == now && ompx_plan_free(&before) == 0);
+#pragma omp target exit data device(device) map(release : held.data[0 : N])
+#pragma omp target exit data device(device) map(release : held)
 #pragma omp target data device(device) map(tofrom : held) map(alloc : held.data[0 : N])
     {
 #pragma omp target device(device) map(alloc : held) map(alloc : held.data[0 : N])
@@ -275,7 +335,11 @@ static void refused(void) {
         CHECK(held.other == 8 && held.data == now);
         CHECK(ompx_plan_begin(device) == 0);
 #pragma omp target update device(device) from(held.other)
-        CHECK(ompx_plan_end(&plan) == OMPX_ERR_UNSUPPORTED || ompx_plan_free(&plan) == 0);
+        plan = ended();
+        held.other = 9;
+        CHECK(ompx_plan_launch(plan) == 0);
+        CHECK(held.other == 8 && held.data == now);
+        CHECK(ompx_plan_free(&plan) == 0);
     }
 
     if (omp_get_num_devices() > 1) {
@@ -328,6 +392,33 @@ static void misused(void) {
     CHECK(ompx_plan_launch(third) == 0);
     refused();
     CHECK(ompx_plan_launch(third) == 0);
+    /* A thread that ends while it records. */
+    in_thread(begin_only);
+    CHECK(ompx_plan_begin(device) == 0);
+    CHECK(ompx_rank_device(0) >= 0);
+    touch();
+    ompx_plan_t fourth = ended();
+    CHECK(ompx_plan_free(&fourth) == 0);
+    /* Memory of DiOMP's own allocation. */
+    long *own = ompx_target_alloc(sizeof *own, device, ompx_symmetric_mem_alloc);
+    CHECK(own != NULL && ompx_plan_begin(device) == 0);
+#pragma omp target device(device) is_device_ptr(own)
+    *own = 1;
+    fourth = ended();
+    CHECK(ompx_plan_launch(fourth) == 0);
+    CHECK(ompx_barrier() == 0 && ompx_target_free(own, device) == 0);
+    FAILS(ompx_plan_launch(fourth), OMPX_ERR_STATE, "freed or unmapped");
+    CHECK(ompx_plan_free(&fourth) == 0);
+    /* A section: the array's first element is not mapped. */
+#pragma omp target enter data device(device) map(to : next[N / 2 : N / 2])
+    CHECK(ompx_plan_begin(device) == 0);
+#pragma omp target device(device) map(alloc : next[N / 2 : N / 2])
+    next[N - 1] += 1;
+    ompx_plan_t section = ended();
+    CHECK(ompx_plan_launch(section) == 0);
+#pragma omp target exit data device(device) map(release : next[N / 2 : N / 2])
+    FAILS(ompx_plan_launch(section), OMPX_ERR_STATE, "freed or unmapped");
+    CHECK(ompx_plan_free(&section) == 0);
     ompx_plan_t const freed = plan;
     CHECK(ompx_plan_free(&plan) == 0 && ompx_plan_free(&second) == 0);
     FAILS(ompx_plan_launch(freed), OMPX_ERR_ARG, "not a plan");
@@ -380,6 +471,9 @@ int main(int argc, char **argv) {
     device = ompx_rank_device(0);
     time_loop();
     values_and_updates();
+    updates_between(10);
+    updates_between(2000);
+    updates_between(200000);
     threads();
     without_waiting();
     misused();

@@ -59,6 +59,11 @@ inline bool isDeviceCompatible(GenericPluginTy &Plugin, int32_t DeviceId,
   return Plugin.isDeviceCompatible(DeviceId, Image);
 }
 
+/// The size of an attached pointer, or of a descriptor with one.
+template <typename AttachedTy> size_t attachedSize(const AttachedTy &Attached) {
+  return static_cast<size_t>(Attached.PtrSize);
+}
+
 // Errors.
 
 inline void report(const std::string &Text) { REPORT() << Text; }

@@ -29,6 +29,8 @@
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -75,14 +77,17 @@ struct Update {
 /// Does not change after its recording, except for IsStale.
 struct Plan {
   DeviceOfPlugin On;
+  int32_t OpenMPDevice = -1;
   std::vector<std::variant<RegionLaunch, Update>> Operations;
+  std::vector<uintptr_t> Addresses; ///< device memory that they use; sorted
+  std::vector<Update> Updates;      ///< each one once
   std::atomic<bool> IsStale{false};
 };
 
 /// Of the thread that owns it; guarded by the registry's mutex.
 struct Recording {
   std::unique_ptr<Plan> Recorded;
-  int32_t OpenMPDevice;
+  void (*OnAbandoned)();
   diomp_plan_content Content{};
 
   void note(diomp_plan_problem Problem) {
@@ -126,8 +131,11 @@ struct OwnRecording {
   ~OwnRecording() {
     if (!Active)
       return;
-    std::lock_guard<std::mutex> Lock(registry().Mutex);
-    forget(Active.get());
+    {
+      std::lock_guard<std::mutex> Lock(registry().Mutex);
+      forget(Active.get());
+    }
+    Active->OnAbandoned();
   }
 };
 thread_local OwnRecording Own;
@@ -167,73 +175,100 @@ void noteTransfer(const DeviceOfPlugin &On) {
     Active->note(DIOMP_PLAN_TRANSFERS);
 }
 
-bool overlaps(const Update &What, uintptr_t Begin, uintptr_t End) {
-  const auto First = reinterpret_cast<uintptr_t>(What.Device);
-  return First < End && First + What.Size > Begin;
+bool uses(const Plan &Of, uintptr_t Begin, uintptr_t End) {
+  auto First =
+      std::lower_bound(Of.Addresses.begin(), Of.Addresses.end(), Begin);
+  return First != Of.Addresses.end() && *First < End;
 }
 
-bool uses(const Plan &Of, uintptr_t Begin, uintptr_t End) {
+/// Plans on the device that use this memory are not launched again. With the
+/// registry's mutex.
+void makeStale(const DeviceOfPlugin &On, uintptr_t Begin, uintptr_t End) {
+  for (Plan *Each : registry().Plans)
+    if (Each->On == On && uses(*Each, Begin, End))
+      Each->IsStale.store(true, std::memory_order_release);
+}
+
+template <typename T, typename LessTy, typename EqualTy>
+void sortUniquely(std::vector<T> &Values, LessTy Less, EqualTy Equal) {
+  std::sort(Values.begin(), Values.end(), Less);
+  Values.erase(std::unique(Values.begin(), Values.end(), Equal), Values.end());
+}
+
+/// Collects what is looked at later. Without the offset of an argument to its
+/// array's first element, which need not be mapped.
+void complete(Plan &Of) {
   for (const auto &Each : Of.Operations) {
     if (const auto *What = std::get_if<Update>(&Each)) {
-      if (overlaps(*What, Begin, End))
-        return true;
+      Of.Addresses.push_back(reinterpret_cast<uintptr_t>(What->Device));
+      Of.Updates.push_back(*What);
       continue;
     }
-    const auto &Launch = std::get<RegionLaunch>(Each);
-    for (size_t I = 0; I < Launch.Args.size(); ++I) {
-      const uintptr_t Address =
-          reinterpret_cast<uintptr_t>(Launch.Args[I]) + Launch.Offsets[I];
-      if (Address >= Begin && Address < End)
-        return true;
-    }
+    for (const void *Arg : std::get<RegionLaunch>(Each).Args)
+      Of.Addresses.push_back(reinterpret_cast<uintptr_t>(Arg));
   }
-  return false;
+  sortUniquely(Of.Addresses, std::less<>(), std::equal_to<>());
+  auto Key = [](const Update &What) {
+    return std::make_tuple(What.Host, What.Device, What.Size);
+  };
+  sortUniquely(
+      Of.Updates,
+      [&](const Update &A, const Update &B) { return Key(A) < Key(B); },
+      [&](const Update &A, const Update &B) { return Key(A) == Key(B); });
 }
 
-/// Whether libomptarget corrects the host's copy after an update from the
-/// device: it has attached pointers in that memory.
-bool restoresPointers(DeviceTy &Device, const Plan &Of) {
+/// Whether the update includes pointers that libomptarget has attached: it
+/// restores them after copies from the device, and copies them to the device
+/// from memory of its own.
+bool includesPointers(const HostDataToTargetTy &Entry, const Update &What) {
+  const auto First = reinterpret_cast<uintptr_t>(What.Device);
+  const uintptr_t End = First + What.Size;
+  bool Found = false;
+  Entry.lock();
+  Entry.foreachShadowPointerInfo([&](const ShadowPtrInfoTy &Attached) {
+    const auto At = reinterpret_cast<uintptr_t>(Attached.TgtPtrAddr);
+    Found = Found || (At < End && At + diomp::attachedSize(Attached) > First);
+    return OFFLOAD_SUCCESS;
+  });
+  Entry.unlock();
+  return Found;
+}
+
+/// One search in the table of mappings for each update.
+bool includesPointers(DeviceTy &Device, const Plan &Of) {
+  if (Of.Updates.empty())
+    return false;
   auto Mappings =
       Device.getMappingInfo().HostDataToTargetMap.getExclusiveAccessor();
-  for (const auto &Each : Of.Operations) {
-    const auto *What = std::get_if<Update>(&Each);
-    if (!What || What->ToDevice)
-      continue;
-    for (const auto &Mapping : *Mappings) {
-      const HostDataToTargetTy &Entry = *Mapping.HDTT;
-      if (!overlaps(*What, Entry.TgtPtrBegin,
-                    Entry.TgtPtrBegin + (Entry.HstPtrEnd - Entry.HstPtrBegin)))
-        continue;
-      bool Found = false;
-      Entry.foreachShadowPointerInfo([&](const ShadowPtrInfoTy &) {
-        Found = true;
-        return OFFLOAD_SUCCESS;
+  return std::any_of(
+      Of.Updates.begin(), Of.Updates.end(), [&](const Update &What) {
+        const auto Host = reinterpret_cast<uintptr_t>(What.Host);
+        auto After = Mappings->upper_bound(Host);
+        if (After == Mappings->begin())
+          return false;
+        const HostDataToTargetTy &Entry = *std::prev(After)->HDTT;
+        return Host < Entry.HstPtrEnd && includesPointers(Entry, What);
       });
-      if (Found)
-        return true;
-    }
-  }
-  return false;
 }
 
 /// Null: there is no such device.
 DeviceTy *deviceOf(int32_t Number) {
   // The manager exists from the first image to the last one.
-  if (!PM || Number < 0 || Number >= PM->getNumDevices() ||
-      !diomp::loadImagesOf(*PM, Number))
+  if (!PM || Number < 0 || Number >= PM->getNumDevices())
     return nullptr;
   auto Devices = PM->getExclusiveDevicesAccessor();
   return (*Devices)[Number].get();
 }
 
-int32_t begin(int32_t Number) {
+int32_t begin(int32_t Number, void (*OnAbandoned)()) {
   DeviceTy *Device = deviceOf(Number);
-  if (!Device)
+  if (!Device || !diomp::loadImagesOf(*PM, Number))
     return DIOMP_PLAN_NONE;
   auto New = std::make_unique<Recording>();
   New->Recorded = std::make_unique<Plan>();
   New->Recorded->On = {Device->RTL, Device->RTLDeviceID};
-  New->OpenMPDevice = Number;
+  New->Recorded->OpenMPDevice = Number;
+  New->OnAbandoned = OnAbandoned;
   std::lock_guard<std::mutex> Lock(registry().Mutex);
   for (const Recording *Each : registry().Recordings)
     if (Each == Own.Active.get() || Each->Recorded->On == New->Recorded->On)
@@ -253,12 +288,13 @@ int32_t end(diomp_plan_content *Into, void **Result) {
     std::lock_guard<std::mutex> Lock(registry().Mutex);
     Ended = std::move(Own.Active);
     forget(Ended.get());
+    complete(*Ended->Recorded);
     registry().Plans.push_back(Ended->Recorded.get());
   }
-  DeviceTy *Device = deviceOf(Ended->OpenMPDevice);
+  DeviceTy *Device = deviceOf(Ended->Recorded->OpenMPDevice);
   if (!Device)
     Ended->note(DIOMP_PLAN_FAILED);
-  else if (restoresPointers(*Device, *Ended->Recorded))
+  else if (includesPointers(*Device, *Ended->Recorded))
     Ended->note(DIOMP_PLAN_POINTERS);
   *Into = Ended->Content;
   if (Into->problem == DIOMP_PLAN_NO_PROBLEM) {
@@ -290,18 +326,18 @@ bool start(const Plan &Of, const Update &What, __tgt_async_info &AsyncInfo) {
   return Outcome == OFFLOAD_SUCCESS;
 }
 
-bool canLaunch(const Plan &Of) {
-  return PM && !Of.IsStale.load(std::memory_order_acquire);
-}
-
-/// Issues all operations; stops at the first that fails. A plugin that executes
-/// them synchronously creates no queue.
-bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
-  return std::all_of(
-      Of.Operations.begin(), Of.Operations.end(), [&](const auto &Each) {
-        return std::visit(
-            [&](const auto &What) { return start(Of, What, AsyncInfo); }, Each);
-      });
+/// Why the plan cannot be launched; DIOMP_PLAN_DONE: it can.
+int32_t check(const Plan &Of) {
+  if (!PM)
+    return DIOMP_PLAN_NONE;
+  if (Of.IsStale.load(std::memory_order_acquire))
+    return DIOMP_PLAN_STALE;
+  if (Of.Updates.empty())
+    return DIOMP_PLAN_DONE;
+  DeviceTy *Device = deviceOf(Of.OpenMPDevice);
+  if (!Device)
+    return DIOMP_PLAN_NONE;
+  return includesPointers(*Device, Of) ? DIOMP_PLAN_ATTACHED : DIOMP_PLAN_DONE;
 }
 
 /// Waits for the queue, if there is one, and releases it.
@@ -310,10 +346,32 @@ bool finish(const DeviceOfPlugin &On, __tgt_async_info &AsyncInfo) {
          On.Plugin->synchronize(On.Id, &AsyncInfo) == OFFLOAD_SUCCESS;
 }
 
+/// Issues all operations; stops at the first that fails. Updates from the
+/// device are waited for before operations that are not: a queue may deliver
+/// them at its end, and updates to the device read memory of the host at once.
+/// A plugin that executes operations synchronously creates no queue.
+bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
+  bool HasUpdatesToHost = false;
+  for (const auto &Each : Of.Operations) {
+    const auto *What = std::get_if<Update>(&Each);
+    const bool IsToHost = What && !What->ToDevice;
+    if (HasUpdatesToHost && !IsToHost && !finish(Of.On, AsyncInfo))
+      return false;
+    HasUpdatesToHost = IsToHost;
+    if (!std::visit(
+            [&](const auto &Operation) {
+              return start(Of, Operation, AsyncInfo);
+            },
+            Each))
+      return false;
+  }
+  return true;
+}
+
 int32_t launch(void *Handle) {
   const auto &Of = *static_cast<const Plan *>(Handle);
-  if (!canLaunch(Of))
-    return DIOMP_PLAN_STALE;
+  if (const int32_t Why = check(Of))
+    return Why;
   __tgt_async_info AsyncInfo;
   const bool Issued = issue(Of, AsyncInfo);
   return finish(Of.On, AsyncInfo) && Issued ? DIOMP_PLAN_DONE
@@ -345,8 +403,8 @@ int32_t test(void *Handle) {
 int32_t startLaunch(void *Handle, void **Launched) {
   *Launched = nullptr;
   const auto &Of = *static_cast<const Plan *>(Handle);
-  if (!canLaunch(Of))
-    return DIOMP_PLAN_STALE;
+  if (const int32_t Why = check(Of))
+    return Why;
   auto New = std::make_unique<Launch>();
   New->On = Of.On;
   if (!issue(Of, New->AsyncInfo)) {
@@ -369,6 +427,15 @@ void free(void *Handle) {
   forget(Freed.get());
 }
 
+void forgetMemory(int32_t Number, const void *Begin, uint64_t Size) {
+  DeviceTy *Device = deviceOf(Number);
+  if (!Device)
+    return;
+  const auto Address = reinterpret_cast<uintptr_t>(Begin);
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  makeStale({Device->RTL, Device->RTLDeviceID}, Address, Address + Size);
+}
+
 int32_t isInRegion() { return Own.IsInLaunch ? 1 : 0; }
 
 const diomp_plan_table Table{DIOMP_PLAN_TABLE_VERSION,
@@ -378,6 +445,7 @@ const diomp_plan_table Table{DIOMP_PLAN_TABLE_VERSION,
                              startLaunch,
                              test,
                              free,
+                             forgetMemory,
                              isInRegion};
 
 } // namespace
@@ -426,9 +494,7 @@ void diomp::noteRelease(GenericPluginTy &Plugin, int32_t DeviceId,
   auto Found = Allocations.find(reinterpret_cast<uintptr_t>(Begin));
   if (Found == Allocations.end())
     return;
-  for (Plan *Each : registry().Plans)
-    if (Each->On == On && uses(*Each, Found->first, Found->second))
-      Each->IsStale.store(true, std::memory_order_release);
+  makeStale(On, Found->first, Found->second);
   Allocations.erase(Found);
   if (isRecording())
     if (Recording *Active = recordingOf(On))

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DIOMP_PLAN_H
-#define DIOMP_PLAN_H
+#ifndef DIOMP_PLUGIN_PLAN_H
+#define DIOMP_PLUGIN_PLAN_H
 
 #include "PluginInterface.h"
 
