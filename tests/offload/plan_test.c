@@ -313,17 +313,18 @@ static void refused(void) {
     CHECK(ompx_put(ompx_get_rank_num(), word, &one, sizeof one) == 0);
     omp_free(word, ompx_symmetric_mem_alloc);
 
-    struct holder held = {now, 7};
+    struct holder held = {own, 7};
 #pragma omp target enter data device(device) map(to : held)
     CHECK(ompx_plan_begin(device) == 0);
 #pragma omp target update device(device) from(held)
     ompx_plan_t before = ended();
     CHECK(ompx_plan_launch(before) == 0);
-#pragma omp target enter data device(device) map(to : held.data[0 : N])
+#pragma omp target enter data device(device) map(to : held.data[0 : 64])
     FAILS(ompx_plan_launch(before), OMPX_ERR_STATE, "has attached pointers");
-    CHECK(held.data == now && ompx_plan_free(&before) == 0);
-#pragma omp target exit data device(device) map(release : held.data[0 : N])
+    CHECK(held.data == own && ompx_plan_free(&before) == 0);
+#pragma omp target exit data device(device) map(release : held.data[0 : 64])
 #pragma omp target exit data device(device) map(release : held)
+    held.data = now;
 #pragma omp target data device(device) map(tofrom : held) map(alloc : held.data[0 : N])
     {
 #pragma omp target device(device) map(alloc : held) map(alloc : held.data[0 : N])

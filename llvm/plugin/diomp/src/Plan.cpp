@@ -24,6 +24,8 @@
 #include "PluginManager.h"
 #include "omptarget.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 #include "offload/plan_table.h"
 
 #include <algorithm>
@@ -31,7 +33,6 @@
 #include <dlfcn.h>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,9 +54,6 @@ struct DeviceOfPlugin {
   int32_t Id;
   bool operator==(const DeviceOfPlugin &Other) const {
     return Plugin == Other.Plugin && Id == Other.Id;
-  }
-  bool operator<(const DeviceOfPlugin &Other) const {
-    return std::tie(Plugin, Id) < std::tie(Other.Plugin, Other.Id);
   }
 };
 
@@ -100,7 +98,9 @@ struct Registry {
   std::mutex Mutex; ///< a leaf
   std::vector<Recording *> Recordings;
   std::vector<Plan *> Plans;
-  std::map<DeviceOfPlugin, std::map<uintptr_t, uintptr_t>> Allocations;
+  /// Sizes of allocations, by plugin, device and beginning.
+  DenseMap<std::tuple<const void *, int32_t, const void *>, int64_t>
+      Allocations;
 };
 
 /// Never destroyed: memory is freed after the destructors of this library.
@@ -478,9 +478,8 @@ void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
 
 void diomp::noteAllocation(GenericPluginTy &Plugin, int32_t DeviceId,
                            const void *Begin, int64_t Size) {
-  const auto Address = reinterpret_cast<uintptr_t>(Begin);
   std::lock_guard<std::mutex> Lock(registry().Mutex);
-  registry().Allocations[{&Plugin, DeviceId}][Address] = Address + Size;
+  registry().Allocations[{&Plugin, DeviceId, Begin}] = Size;
   if (isRecording())
     if (Recording *Active = recordingOf({&Plugin, DeviceId}))
       Active->note(DIOMP_PLAN_MAPS);
@@ -490,11 +489,12 @@ void diomp::noteRelease(GenericPluginTy &Plugin, int32_t DeviceId,
                         const void *Begin) {
   const DeviceOfPlugin On{&Plugin, DeviceId};
   std::lock_guard<std::mutex> Lock(registry().Mutex);
-  auto &Allocations = registry().Allocations[On];
-  auto Found = Allocations.find(reinterpret_cast<uintptr_t>(Begin));
+  auto &Allocations = registry().Allocations;
+  auto Found = Allocations.find({&Plugin, DeviceId, Begin});
   if (Found == Allocations.end())
     return;
-  makeStale(On, Found->first, Found->second);
+  const auto Address = reinterpret_cast<uintptr_t>(Begin);
+  makeStale(On, Address, Address + Found->second);
   Allocations.erase(Found);
   if (isRecording())
     if (Recording *Active = recordingOf(On))
