@@ -52,11 +52,12 @@ OMPX_API_ int ompx_plan_end(ompx_plan_t *plan) OMPX_NOEXCEPT_;
  */
 OMPX_API_ int ompx_plan_launch(ompx_plan_t plan) OMPX_NOEXCEPT_;
 /**
- * Launches the plan without waiting for the device: ompx_event_wait() and ompx_event_test() on
- * `*event` (NULL if the device has finished) do. Memory of the plan and of its updates must exist
- * until then; the plan may be freed before. Host devices execute the plan in this call. Errors are
- * those of ompx_plan_launch(), of an operation that fails later from the wait, which also returns
- * OMPX_ERR_TIMEOUT if the device takes longer than DIOMP_TIMEOUT. Any thread.
+ * Launches the plan without waiting for the device: ompx_event_wait() (as long as
+ * ompx_plan_launch()) and ompx_event_test() on `*event` (NULL if the device has finished) do.
+ * Memory of the plan and of its updates must exist until then; the plan may be freed before. Host
+ * devices execute the plan in this call; updates from the device are waited for in it if updates to
+ * the device follow. Errors are those of ompx_plan_launch(), of an operation that fails later from
+ * the wait. Any thread.
  */
 OMPX_API_ int ompx_plan_launch_nb(ompx_plan_t plan, ompx_event_t *event) OMPX_NOEXCEPT_;
 /** Frees a plan and sets *plan to OMPX_PLAN_NONE. No thread may be launching it. Does not block.

@@ -75,6 +75,7 @@ status wait_for_all(runtime::runtime &running, ompx_event_t *events, std::size_t
             continue;
         }
         DIOMP_TRY(ompx_event::check(events[i])); // it may be listed twice
+        events[i]->block();
         DIOMP_TRY(running.connection().engine().wait_for_message(
             [&] { return is_complete(running, *events[i]); },
             [&] { return events[i]->describe(); }));

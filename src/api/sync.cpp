@@ -118,6 +118,7 @@ namespace {
                 return {};
             }
             DIOMP_TRY(ompx_event::check(*event));
+            (*event)->block();
             auto const done = [&] {
                 running.transfers().nonblocking().advance(**event);
                 return (*event)->is_done();

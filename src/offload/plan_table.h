@@ -56,6 +56,8 @@ struct diomp_plan_table {
     int32_t (*start)(void *plan, void **launched);
     /// Does not block. One thread at a time for each launch, which any other result ends.
     int32_t (*test)(void *launched);
+    /// Blocks until the device has finished, and ends the launch.
+    int32_t (*wait)(void *launched);
     /// No thread may be in launch() or start().
     void (*free)(void *plan);
     /// Memory of the device that libomptarget has not allocated is freed.

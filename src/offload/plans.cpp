@@ -30,9 +30,10 @@ namespace {
 
 /// The calling thread's recording.
 struct recording {
-    int device = -1;
+    int device = -1;            ///< -1: none
     const char *call = nullptr; ///< the first other call of DiOMP meanwhile
-    bool is_active = false;
+
+    [[nodiscard]] bool is_active() const { return device != -1; }
 };
 thread_local recording t_recording;
 
@@ -90,10 +91,10 @@ std::string remedy(std::int32_t problem) {
 plans::plans(const openmp_devices &openmp, world_rank self) : openmp_(openmp), self_(self) {}
 plans::~plans() = default;
 
-bool plans::is_recording() { return t_recording.is_active; }
+bool plans::is_recording() { return t_recording.is_active(); }
 
 void plans::note_call(const char *function) const {
-    if (t_recording.is_active && t_recording.call == nullptr &&
+    if (t_recording.is_active() && t_recording.call == nullptr &&
         !std::string_view(function).starts_with("ompx_plan_") &&
         std::string_view(function) != "ompx_rank_device" &&
         std::string_view(function) != "ompx_num_rank_devices" &&
@@ -119,10 +120,10 @@ status plans::begin(int device, void (*abandoned)()) {
     }
     switch (table->begin(device, abandoned)) {
     case DIOMP_PLAN_DONE:
-        t_recording = {device, nullptr, true};
+        t_recording = {.device = device};
         return {};
     case DIOMP_PLAN_BUSY:
-        return t_recording.is_active
+        return t_recording.is_active()
                    ? error(OMPX_ERR_STATE, "this thread records a plan already",
                            "call ompx_plan_end() first")
                    : error(OMPX_ERR_STATE,
@@ -135,7 +136,7 @@ status plans::begin(int device, void (*abandoned)()) {
 }
 
 result<ompx_plan_t> plans::end() {
-    if (!t_recording.is_active) {
+    if (!t_recording.is_active()) {
         return error(OMPX_ERR_STATE, "this thread records no plan",
                      "call ompx_plan_begin() first, in the same thread");
     }
@@ -177,7 +178,7 @@ result<plans::plan *> plans::find_to_launch(ompx_plan_t handle) const {
     if (found == nullptr) {
         return no_plan_error();
     }
-    if (t_recording.is_active) {
+    if (t_recording.is_active()) {
         return error(OMPX_ERR_STATE, "a plan cannot contain another plan",
                      "call ompx_plan_end() first");
     }
@@ -238,6 +239,9 @@ status plans::start(ompx_plan_t handle, ompx_event_t *event) const {
                             device = what.device]() -> std::optional<status> {
         int const tested = table->test(launched);
         return tested == DIOMP_PLAN_BUSY ? std::nullopt : std::optional(outcome(device, tested));
+    };
+    pending.wait_outcome = [this, launched, table = what.table, device = what.device] {
+        return outcome(device, table->wait(launched));
     };
     *event = made.release();
     return {};

@@ -30,6 +30,8 @@ struct pending_transfer {
     /// Polls the outcome of a device copy, or of an operation that the target acknowledges; empty
     /// for a transfer through the network.
     std::function<std::optional<status>()> poll_outcome;
+    /// Blocks until the outcome is known; empty: polling finds it.
+    std::function<status()> wait_outcome;
     bool flush_due = false;          ///< a put without a flush so far
     const char *operation = nullptr; ///< a literal, "an atomic operation"; null: as `dir`
 };
@@ -56,6 +58,13 @@ struct ompx_event {
         done.store(true);
         run_continuation();
         release();
+    }
+    /// Completes the event if its operation has a wait of its own (pending_transfer::wait_outcome);
+    /// otherwise returns at once. Blocks.
+    void block() {
+        if (pending_transfer != nullptr && pending_transfer->wait_outcome && !is_done()) {
+            complete(pending_transfer->wait_outcome());
+        }
     }
     /// Calls `next` with the outcome when the event is complete: in this call, or in the thread
     /// that completes it. Takes over the program's reference. Not for transfers that need

@@ -8,7 +8,6 @@
 
 enum { ARRAYS = 4, MAX_OPERATIONS = 25, LAUNCHES = 6 };
 
-/* Array i: 0 and 1 are updated to the device only, 2 and 3 from it only. */
 struct world {
     unsigned long *host[ARRAYS];
     unsigned long *model_host[ARRAYS];
@@ -82,8 +81,7 @@ static void execute_in_model(const struct world *w, const struct operation *what
 static struct operation random_operation(const struct world *w) {
     struct operation made;
     made.kind = (enum kind)random_below(3);
-    made.array = made.kind == REGION ? random_below(ARRAYS)
-                                     : random_below(2) + (made.kind == TO_HOST ? 2 : 0);
+    made.array = random_below(ARRAYS);
     made.other = (made.array + 1 + random_below(ARRAYS - 1)) % ARRAYS;
     made.begin = random_below(w->length[made.array]);
     made.count = 1 + random_below(w->length[made.array] - made.begin);
@@ -147,7 +145,7 @@ static void run_sequence(void) {
             CHECK(memcmp(w.host[a], w.model_host[a], sizeof(unsigned long) * (size_t)w.length[a]) ==
                   0);
         }
-        for (int a = 0; a < 2; ++a) {
+        for (int a = 0; a < ARRAYS; ++a) {
             w.host[a][0] = w.model_host[a][0] = (unsigned long)random_below(1000);
         }
     }

@@ -289,7 +289,13 @@ result<bool> queue::test() {
     }
 }
 
-status queue::order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own) {
+status queue::order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own,
+                                   bool is_get) {
+    if (!is_get && transfers_.has_gets()) {
+        lock.unlock();
+        DIOMP_TRY(synchronize());
+        lock.lock();
+    }
     std::uint64_t const now = device_.deferred().generation();
     if (ordered_generation_ == now && !include_own) {
         return {};

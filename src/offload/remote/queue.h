@@ -92,8 +92,11 @@ private:
     /// Sends the pending operations if a message has no space for `nbytes` more.
     status reserve_space(std::size_t nbytes, std::unique_lock<std::mutex> &lock);
     /// Orders later operations after the deferred work of other queues; with `include_own` also
-    /// after this queue's, for operations that are not part of a batch.
-    status order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own = false);
+    /// after this queue's, for operations that are not part of a batch. Unless the next operation
+    /// is a get, waits for this queue's large gets first, which start after the reply to their
+    /// batch.
+    status order_after_deferred(std::unique_lock<std::mutex> &lock, bool include_own = false,
+                                bool is_get = false);
     /// Appends a put (fetch) or get (deliver) that the session runs, between `client_memory` and
     /// the device.
     status append_zero_copy(operation op, std::uint64_t address, const void *client_memory,

@@ -70,7 +70,7 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
             });
     }
     // The put must not overtake operations that may use that memory.
-    if (operations_.includes(content::session) || transfers_.has_gets() ||
+    if (operations_.includes(content::session) ||
         operations_.overlaps_pending_put(address, nbytes)) {
         lock.unlock();
         DIOMP_TRY(synchronize());
@@ -91,7 +91,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
         owner_.ranks().conduit().max_message_bytes(device_.rank()) - reply_header_bytes;
     bool const is_small = nbytes <= owner_.split_threshold_bytes() &&
                           operations_.num_reply_bytes() + nbytes <= max_in_reply;
-    DIOMP_TRY(order_after_deferred(lock, !is_small));
+    DIOMP_TRY(order_after_deferred(lock, !is_small, true));
     if (is_small) {
         DIOMP_TRY(reserve_space(batch_builder::get_bytes, lock));
         operations_.get(destination, address, nbytes);

@@ -20,67 +20,29 @@
 
 #include "Plan.h"
 
-#include "Offload.h"
-#include "PluginManager.h"
-#include "omptarget.h"
+#include "RecordedPlan.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 #include "offload/plan_table.h"
 
 #include <algorithm>
-#include <cstring>
 #include <dlfcn.h>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
 using namespace llvm;
-using namespace llvm::omp::target::plugin;
+using namespace diomp;
+using llvm::omp::target::plugin::GenericPluginTy;
 
 std::atomic<int> diomp::NumRecordings{0};
 
 namespace {
-
-/// A device of a plugin.
-struct DeviceOfPlugin {
-  GenericPluginTy *Plugin;
-  int32_t Id;
-  bool operator==(const DeviceOfPlugin &Other) const {
-    return Plugin == Other.Plugin && Id == Other.Id;
-  }
-};
-
-struct RegionLaunch {
-  void *Entry;
-  KernelArgsTy KernelArgs;
-  std::vector<void *> Args;
-  std::vector<ptrdiff_t> Offsets;
-};
-
-/// A transfer between the host and the device.
-struct Update {
-  bool ToDevice;
-  void *Device;
-  void *Host;
-  int64_t Size;
-};
-
-/// Does not change after its recording, except for IsStale.
-struct Plan {
-  DeviceOfPlugin On;
-  int32_t OpenMPDevice = -1;
-  std::vector<std::variant<RegionLaunch, Update>> Operations;
-  std::vector<uintptr_t> Addresses; ///< device memory that they use; sorted
-  std::vector<Update> Updates;      ///< each one once
-  std::atomic<bool> IsStale{false};
-};
 
 /// Of the thread that owns it; guarded by the registry's mutex.
 struct Recording {
@@ -217,49 +179,6 @@ void complete(Plan &Of) {
       [&](const Update &A, const Update &B) { return Key(A) == Key(B); });
 }
 
-/// Whether the update includes pointers that libomptarget has attached: it
-/// restores them after copies from the device, and copies them to the device
-/// from memory of its own.
-bool includesPointers(const HostDataToTargetTy &Entry, const Update &What) {
-  const auto First = reinterpret_cast<uintptr_t>(What.Device);
-  const uintptr_t End = First + What.Size;
-  bool Found = false;
-  Entry.lock();
-  Entry.foreachShadowPointerInfo([&](const ShadowPtrInfoTy &Attached) {
-    const auto At = reinterpret_cast<uintptr_t>(Attached.TgtPtrAddr);
-    Found = Found || (At < End && At + diomp::attachedSize(Attached) > First);
-    return OFFLOAD_SUCCESS;
-  });
-  Entry.unlock();
-  return Found;
-}
-
-/// One search in the table of mappings for each update.
-bool includesPointers(DeviceTy &Device, const Plan &Of) {
-  if (Of.Updates.empty())
-    return false;
-  auto Mappings =
-      Device.getMappingInfo().HostDataToTargetMap.getExclusiveAccessor();
-  return std::any_of(
-      Of.Updates.begin(), Of.Updates.end(), [&](const Update &What) {
-        const auto Host = reinterpret_cast<uintptr_t>(What.Host);
-        auto After = Mappings->upper_bound(Host);
-        if (After == Mappings->begin())
-          return false;
-        const HostDataToTargetTy &Entry = *std::prev(After)->HDTT;
-        return Host < Entry.HstPtrEnd && includesPointers(Entry, What);
-      });
-}
-
-/// Null: there is no such device.
-DeviceTy *deviceOf(int32_t Number) {
-  // The manager exists from the first image to the last one.
-  if (!PM || Number < 0 || Number >= PM->getNumDevices())
-    return nullptr;
-  auto Devices = PM->getExclusiveDevicesAccessor();
-  return (*Devices)[Number].get();
-}
-
 int32_t begin(int32_t Number, void (*OnAbandoned)()) {
   DeviceTy *Device = deviceOf(Number);
   if (!Device || !diomp::loadImagesOf(*PM, Number))
@@ -305,123 +224,6 @@ int32_t end(diomp_plan_content *Into, void **Result) {
   return DIOMP_PLAN_DONE;
 }
 
-bool start(const Plan &Of, const RegionLaunch &Launch,
-           __tgt_async_info &AsyncInfo) {
-  // The plugin changes the number of arguments.
-  KernelArgsTy KernelArgs = Launch.KernelArgs;
-  return Of.On.Plugin->launch_kernel(
-             Of.On.Id, Launch.Entry, const_cast<void **>(Launch.Args.data()),
-             const_cast<ptrdiff_t *>(Launch.Offsets.data()), &KernelArgs,
-             &AsyncInfo) == OFFLOAD_SUCCESS;
-}
-
-bool start(const Plan &Of, const Update &What, __tgt_async_info &AsyncInfo) {
-  GenericPluginTy &Plugin = *Of.On.Plugin;
-  const int32_t Outcome =
-      What.ToDevice
-          ? Plugin.data_submit_async(Of.On.Id, What.Device, What.Host,
-                                     What.Size, &AsyncInfo)
-          : Plugin.data_retrieve_async(Of.On.Id, What.Host, What.Device,
-                                       What.Size, &AsyncInfo);
-  return Outcome == OFFLOAD_SUCCESS;
-}
-
-/// Why the plan cannot be launched; DIOMP_PLAN_DONE: it can.
-int32_t check(const Plan &Of) {
-  if (!PM)
-    return DIOMP_PLAN_NONE;
-  if (Of.IsStale.load(std::memory_order_acquire))
-    return DIOMP_PLAN_STALE;
-  if (Of.Updates.empty())
-    return DIOMP_PLAN_DONE;
-  DeviceTy *Device = deviceOf(Of.OpenMPDevice);
-  if (!Device)
-    return DIOMP_PLAN_NONE;
-  return includesPointers(*Device, Of) ? DIOMP_PLAN_ATTACHED : DIOMP_PLAN_DONE;
-}
-
-/// Waits for the queue, if there is one, and releases it.
-bool finish(const DeviceOfPlugin &On, __tgt_async_info &AsyncInfo) {
-  return !AsyncInfo.Queue ||
-         On.Plugin->synchronize(On.Id, &AsyncInfo) == OFFLOAD_SUCCESS;
-}
-
-/// Issues all operations; stops at the first that fails. Updates from the
-/// device are waited for before operations that are not: a queue may deliver
-/// them at its end, and updates to the device read memory of the host at once.
-/// A plugin that executes operations synchronously creates no queue.
-bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
-  bool HasUpdatesToHost = false;
-  for (const auto &Each : Of.Operations) {
-    const auto *What = std::get_if<Update>(&Each);
-    const bool IsToHost = What && !What->ToDevice;
-    if (HasUpdatesToHost && !IsToHost && !finish(Of.On, AsyncInfo))
-      return false;
-    HasUpdatesToHost = IsToHost;
-    if (!std::visit(
-            [&](const auto &Operation) {
-              return start(Of, Operation, AsyncInfo);
-            },
-            Each))
-      return false;
-  }
-  return true;
-}
-
-int32_t launch(void *Handle) {
-  const auto &Of = *static_cast<const Plan *>(Handle);
-  if (const int32_t Why = check(Of))
-    return Why;
-  __tgt_async_info AsyncInfo;
-  const bool Issued = issue(Of, AsyncInfo);
-  return finish(Of.On, AsyncInfo) && Issued ? DIOMP_PLAN_DONE
-                                            : DIOMP_PLAN_ERROR;
-}
-
-/// A plan that its device executes.
-struct Launch {
-  DeviceOfPlugin On;
-  __tgt_async_info AsyncInfo;
-};
-
-int32_t test(void *Handle) {
-  std::unique_ptr<Launch> Of(static_cast<Launch *>(Handle));
-  if (!PM)
-    return DIOMP_PLAN_ERROR;
-  // A queue that fails is released by the wait.
-  if (Of->On.Plugin->query_async(Of->On.Id, &Of->AsyncInfo) !=
-      OFFLOAD_SUCCESS) {
-    finish(Of->On, Of->AsyncInfo);
-    return DIOMP_PLAN_ERROR;
-  }
-  if (!Of->AsyncInfo.Queue)
-    return DIOMP_PLAN_DONE;
-  Of.release();
-  return DIOMP_PLAN_BUSY;
-}
-
-int32_t startLaunch(void *Handle, void **Launched) {
-  *Launched = nullptr;
-  const auto &Of = *static_cast<const Plan *>(Handle);
-  if (const int32_t Why = check(Of))
-    return Why;
-  auto New = std::make_unique<Launch>();
-  New->On = Of.On;
-  if (!issue(Of, New->AsyncInfo)) {
-    finish(New->On, New->AsyncInfo);
-    return DIOMP_PLAN_ERROR;
-  }
-  if (!New->AsyncInfo.Queue)
-    return DIOMP_PLAN_DONE;
-  // Remote devices receive the operations with the first test.
-  Launch *const Issued = New.release();
-  const int32_t Outcome = test(Issued);
-  if (Outcome != DIOMP_PLAN_BUSY)
-    return Outcome;
-  *Launched = Issued;
-  return DIOMP_PLAN_DONE;
-}
-
 void free(void *Handle) {
   std::unique_ptr<Plan> Freed(static_cast<Plan *>(Handle));
   forget(Freed.get());
@@ -441,9 +243,10 @@ int32_t isInRegion() { return Own.IsInLaunch ? 1 : 0; }
 const diomp_plan_table Table{DIOMP_PLAN_TABLE_VERSION,
                              begin,
                              end,
-                             launch,
-                             startLaunch,
-                             test,
+                             launchPlan,
+                             startPlan,
+                             testLaunch,
+                             waitForLaunch,
                              free,
                              forgetMemory,
                              isInRegion};
