@@ -11,6 +11,7 @@
 #include "offload/remote/client.h"
 #include "offload/remote/token.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +72,7 @@ result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = n
     if (settings.value().messaging.timeout_s > 0) {
         chosen.job.timeout = fmt::format("{}", settings.value().messaging.timeout_s);
         chosen.dead_peer_timeout_s = settings.value().messaging.timeout_s;
+        chosen.timeout_s = std::max(chosen.dead_peer_timeout_s, chosen.connect_timeout_s);
     }
     return remote::client::connect(chosen);
 }

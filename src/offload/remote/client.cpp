@@ -150,7 +150,7 @@ status client::build_world(const options &chosen) {
     options.encrypts_data = terms.encrypts_data;
     options.node_size = terms.node_size;
     options.network_device_memory = chosen.network_device_memory;
-    std::vector<control_connection *> connections;
+    std::vector<control_peer> sessions;
     facts_.num_speaking = exchange ? terms.num_speaking : 0;
     auto const has_runtime_of = [&](const remote_device &device) {
         return has_runtime(static_cast<int>(device.index()));
@@ -167,8 +167,9 @@ status client::build_world(const options &chosen) {
                               .node_size = static_cast<std::uint32_t>(terms.node_size),
                               .has_runtime = has_runtime_of(*each),
                               .timeout = chosen.job.timeout};
-        DIOMP_TRY(each->session().connection().send(encode(join)));
-        connections.push_back(&each->session().connection());
+        // If it fails, the first fence reports why.
+        static_cast<void>(each->session().connection().send(encode(join)));
+        sessions.push_back({&each->session().connection(), each->label()});
     }
     world_handlers handlers;
     handlers.reply = [this](const transport::message &incoming) { on_reply(incoming); };
@@ -176,8 +177,8 @@ status client::build_world(const options &chosen) {
         devices_[session]->handle_frame(packet);
     };
     auto made =
-        world::create(make_client_launcher(std::move(connections), facts_.position,
-                                           chosen.timeout_s, on_output, exchange),
+        world::create(make_client_launcher(std::move(sessions), facts_.position, chosen.timeout_s,
+                                           on_output, exchange),
                       options, std::move(handlers), [this](world_rank peer, std::string why) {
                           if (remote_device *const lost = device_of(peer)) {
                               lost->session().suspect(std::move(why));
@@ -191,8 +192,9 @@ status client::build_world(const options &chosen) {
             auto const on_session_output = [&](std::size_t, std::string_view packet) {
                 each->handle_frame(packet);
             };
-            DIOMP_TRY(relay_runtime_start(each->session().connection(), facts_.position,
-                                          chosen.timeout_s, on_session_output, exchange));
+            DIOMP_TRY(relay_runtime_start({&each->session().connection(), each->label()},
+                                          facts_.position, chosen.timeout_s, on_session_output,
+                                          exchange));
         }
     }
     // A forked child may map a separate world at the same addresses.

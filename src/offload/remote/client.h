@@ -45,7 +45,7 @@ public:
         std::vector<service_address> services;
         secure::secret token = secure::secret::random();
         double connect_timeout_s = 10; ///< limit for the reply of a service
-        double timeout_s = 60;         ///< limit for start-up and for loading an image
+        double timeout_s = 60;         ///< limit for each step of the start of sessions
         double dead_peer_timeout_s = 30;
         std::string network = "auto";               ///< tcp, ucx; otherwise chosen
         bool encrypts_data = false;                 ///< DIOMP_ENCRYPT=all

@@ -50,6 +50,8 @@ void set_option(int socket, int level, int name, int value) {
     ::setsockopt(socket, level, name, &value, sizeof value);
 }
 
+constexpr std::int64_t max_wait_ms = 1 << 30;
+
 int poll_for(int socket, short events, double timeout_s) {
     auto const end = clock::now() + std::chrono::duration<double>(timeout_s);
     for (;;) {
@@ -57,14 +59,14 @@ int poll_for(int socket, short events, double timeout_s) {
         if (timeout_s > 0) {
             auto const left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(end - clock::now());
-            left_ms = std::max(0, static_cast<int>(left.count()) + 1);
+            left_ms = static_cast<int>(std::clamp<std::int64_t>(left.count() + 1, 0, max_wait_ms));
             if (clock::now() >= end) {
                 return 0;
             }
         }
         pollfd entry{socket, events, 0};
         int const ready = ::poll(&entry, 1, left_ms);
-        if (ready >= 0 || errno != EINTR) {
+        if (ready > 0 || (ready < 0 && errno != EINTR)) {
             return ready;
         }
     }

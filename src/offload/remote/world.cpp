@@ -30,7 +30,7 @@ namespace {
 /// them with other clients, and distribute all.
 class control_launcher final : public launch::launcher {
 public:
-    control_launcher(std::vector<control_connection *> peers, const world_position &position,
+    control_launcher(std::vector<control_peer> peers, const world_position &position,
                      double timeout_s, output_handler on_output = {}, client_exchange exchange = {})
         : peers_(std::move(peers)), is_client_(position.rank.value() < position.num_clients),
           timeout_s_(timeout_s), on_output_(std::move(on_output)), exchange_(std::move(exchange)) {
@@ -125,21 +125,38 @@ private:
     }
 
     status send_unpublished() {
-        for (control_connection *peer : peers_) {
+        for (std::size_t i = 0; i < peers_.size(); ++i) {
             for (auto const &[name, value] : unpublished_) {
                 packet_writer packet(frame::entry);
                 append(packet, name, value);
-                DIOMP_TRY(peer->send(packet.take()));
+                DIOMP_TRY(send_to(i, packet.take()));
             }
-            DIOMP_TRY(peer->send(packet_writer(frame::fence).take()));
+            DIOMP_TRY(send_to(i, packet_writer(frame::fence).take()));
         }
         return {};
     }
 
+    [[nodiscard]] error labelled(std::size_t peer, const error &failure) const {
+        return {failure.code(), fmt::format("{}: {}", peers_[peer].label, failure.message()),
+                failure.remedy()};
+    }
+
+    /// A service says how a session has ended before it closes the connection.
+    status send_to(std::size_t peer, const std::string &packet) {
+        status const sent = peers_[peer].connection->send(packet);
+        if (sent) {
+            return {};
+        }
+        DIOMP_TRY(receive_from(peer));
+        return labelled(peer, sent.failure());
+    }
+
     status receive_from(std::size_t peer) {
         for (;;) {
-            auto bytes = peers_[peer]->receive(timeout_s_);
-            DIOMP_TRY(bytes);
+            auto bytes = peers_[peer].connection->receive(timeout_s_);
+            if (!bytes) {
+                return labelled(peer, bytes.failure());
+            }
             packet_reader packet(bytes.value());
             auto const type = packet.type<frame>();
             if (type == frame::output && on_output_) {
@@ -150,7 +167,7 @@ private:
             case frame::entry:
                 add_entry(packet);
                 if (!packet.ok() || !packet.at_end()) {
-                    return error(OMPX_ERR_ARG, "malformed start-up value");
+                    return labelled(peer, error(OMPX_ERR_ARG, "malformed start-up value"));
                 }
                 break;
             case frame::fence:
@@ -159,15 +176,15 @@ private:
                 has_ended_ = true;
                 return {};
             case frame::ended:
-                return error(OMPX_ERR_PEER, std::string(packet.text()));
+                return labelled(peer, error(OMPX_ERR_PEER, std::string(packet.text())));
             default:
-                return error(OMPX_ERR_ARG, "unexpected frame during start-up");
+                return labelled(peer, error(OMPX_ERR_ARG, "unexpected frame during start-up"));
             }
         }
     }
 
     launch::job_info info_;
-    std::vector<control_connection *> peers_;
+    std::vector<control_peer> peers_;
     bool is_client_;
     bool has_ended_ = false;
     double timeout_s_;
@@ -223,7 +240,7 @@ client_exchange make_client_exchange(launch::launcher &job) {
     };
 }
 
-std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
+std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_peer> sessions,
                                                        const world_position &position,
                                                        double timeout_s, output_handler on_output,
                                                        client_exchange exchange) {
@@ -231,9 +248,9 @@ std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_conne
                                               std::move(on_output), std::move(exchange));
 }
 
-status relay_runtime_start(control_connection &session, const world_position &position,
-                           double timeout_s, output_handler on_output, client_exchange exchange) {
-    control_launcher relay({&session}, position, timeout_s, std::move(on_output),
+status relay_runtime_start(control_peer session, const world_position &position, double timeout_s,
+                           output_handler on_output, client_exchange exchange) {
+    control_launcher relay({std::move(session)}, position, timeout_s, std::move(on_output),
                            std::move(exchange));
     while (!relay.has_ended()) {
         DIOMP_TRY(relay.fence());
@@ -244,7 +261,8 @@ status relay_runtime_start(control_connection &session, const world_position &po
 std::unique_ptr<launch::launcher> make_session_launcher(control_connection &client,
                                                         const world_position &position,
                                                         double timeout_s) {
-    return std::make_unique<control_launcher>(std::vector{&client}, position, timeout_s);
+    return std::make_unique<control_launcher>(
+        std::vector{control_peer{&client, "the program of this session"}}, position, timeout_s);
 }
 
 result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> launcher,

@@ -62,17 +62,22 @@ using client_exchange = std::function<result<std::vector<std::string>>(std::stri
 /// An exchange by the job's launcher, for one thread at a time; the launcher outlives it.
 client_exchange make_client_exchange(launch::launcher &job);
 
-/// Launcher of a client. `sessions`: the connections, in the order of their ranks. `exchange`:
-/// empty if there is one client.
-std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_connection *> sessions,
+struct control_peer {
+    control_connection *connection = nullptr;
+    std::string label; ///< names the peer in errors
+};
+
+/// Launcher of a client. `sessions`: in the order of their ranks. Each may take `timeout_s` for
+/// each fence. `exchange`: empty if there is one client.
+std::unique_ptr<launch::launcher> make_client_launcher(std::vector<control_peer> sessions,
                                                        const world_position &position,
                                                        double timeout_s,
                                                        output_handler on_output = {},
                                                        client_exchange exchange = {});
 /// Relays the start of the runtime of regions in a session to the clients of the sessions with the
 /// same index on other ranks. Blocks until it has started.
-status relay_runtime_start(control_connection &session, const world_position &position,
-                           double timeout_s, output_handler on_output, client_exchange exchange);
+status relay_runtime_start(control_peer session, const world_position &position, double timeout_s,
+                           output_handler on_output, client_exchange exchange);
 /// Launcher of a session: in the world, or in the job of sessions with one index (no clients).
 std::unique_ptr<launch::launcher>
 make_session_launcher(control_connection &client, const world_position &position, double timeout_s);

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <vector>
@@ -51,6 +52,13 @@ private:
     region_runtime *regions_ = nullptr; ///< lives until the process ends
     std::unique_ptr<remote::world> world_;
 };
+
+/// The client, which names the session that does not answer, gives up first.
+double start_limit_s(double own_s, const remote::join_frame &location) {
+    constexpr double longest_s = 1e6;
+    double const of_client_s = std::strtod(location.timeout.c_str(), nullptr);
+    return std::max(own_s, std::min(2 * of_client_s, longest_s));
+}
 
 status session::join() {
     auto bytes = client_.receive(options_.timeout_s);
@@ -112,8 +120,9 @@ status session::join() {
                                                        ? remote::host_scope::one_host
                                                        : remote::host_scope::several_hosts};
     auto made = remote::world::create(
-        remote::make_session_launcher(client_, position, options_.timeout_s), options,
-        std::move(handlers),
+        remote::make_session_launcher(client_, position,
+                                      start_limit_s(options_.timeout_s, location)),
+        options, std::move(handlers),
         [this](world_rank lost, const std::string &why) { on_peer_lost(lost, why); });
     DIOMP_TRY(made);
     world_ = made.take();
@@ -148,8 +157,8 @@ status session::start_runtime(const remote::join_frame &location) {
                                           .scope = location.is_on_one_host
                                                        ? remote::host_scope::one_host
                                                        : remote::host_scope::several_hosts};
-    regions_ =
-        new region_runtime(remote::make_session_launcher(client_, position, options_.timeout_s));
+    regions_ = new region_runtime(remote::make_session_launcher(
+        client_, position, start_limit_s(options_.timeout_s, location)));
     start_.store(runtime_start::begun);
     DIOMP_TRY(regions_->start(*world_, location.conduit, location.encrypts_data, location.timeout));
     start_.store(runtime_start::complete);

@@ -18,7 +18,7 @@ struct session_options {
     std::string kind = "cpu";     ///< device_description::kind
     int device = 0;               ///< of LLVM's plugin
     std::size_t memory_bytes = 0; ///< of the slot
-    double timeout_s = 60;        ///< of start-up
+    double timeout_s = 120;       ///< of each step of the start, at least: clients have 60 s
     double min_kernel_time_s = 0;
     std::string network_device_memory = "auto"; ///< DIOMP_NETWORK_DEVICE_MEMORY
     bool may_share_memory = true;               ///< with other sessions of its world

@@ -54,7 +54,7 @@ public:
     client_side(std::vector<remote::control_connection> sessions, std::vector<pid_t> pids,
                 const session_setting &setting)
         : processes(std::move(pids)) {
-        std::vector<remote::control_connection *> all;
+        std::vector<remote::control_peer> all;
         for (remote::control_connection &session : sessions) {
             links.push_back(std::make_unique<remote::control_connection>(std::move(session)));
             remote::join_frame const join{.rank = static_cast<std::uint32_t>(links.size()),
@@ -62,7 +62,7 @@ public:
                                           .conduit = setting.conduit,
                                           .is_on_one_host = true};
             EXPECT_TRUE(links.back()->send(encode(join)).ok());
-            all.push_back(links.back().get());
+            all.push_back({links.back().get(), "session"});
         }
         remote::world_options options;
         options.conduit = setting.conduit;

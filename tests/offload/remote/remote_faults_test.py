@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -357,6 +358,21 @@ class remote_faults_test(remote_case):
             client.wait(0.2)
         client.kill()
         self.assert_gone(session)
+
+    def test_a_session_that_is_stopped_while_it_starts(self):
+        """The limit is DIOMP_TIMEOUT, at least 10 s. A session that was faster than this test goes on: once more."""
+        lender = service(self)
+        for _ in range(10):
+            client = self.start_client(lender, [MISUSE, "answer"], {"DIOMP_TIMEOUT": "2"})
+            self.wait_until(lambda: lender.sessions() or client.poll() is not None, "a session")
+            for session in lender.sessions():
+                os.kill(session, signal.SIGSTOP)
+            begin = time.monotonic()
+            _, err = client.communicate(timeout=LIMIT_S)
+            if "no answer within" in err:
+                break
+        self.assertRegex(err, r"remote device 0 \(cpu on 127\.0\.0\.1:\d+\): no answer within 10 s")
+        self.assertLess(time.monotonic() - begin, 10 + END_LIMIT_S)
 
 
 if __name__ == "__main__":
