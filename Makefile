@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # One word for each thing a newcomer wants. Everything below is CMake presets and scripts that can be called directly.
 #   make demo                     install what is missing, build what the demo needs, run it
+#   make demo LLVM=22             the same with another version of LLVM than scripts/llvm-choice.sh takes; also make build, install
 #   make check                    install, build, run tests and checks (what CI runs; PARTS="dev tidy" for some of them)
 #   make check-all                the same with the thorough tests, gcc, 64-bit Arm, every test under the sanitizers
 #   make build | bench | coverage
@@ -16,15 +17,22 @@ DESTDIR ?=
 ccache := $(shell command -v ccache 2>/dev/null)
 speed_up := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 
+# Asked after setup has installed what is missing.
+wanted_llvm := $(or $(LLVM),$(DIOMP_LLVM))
+export DIOMP_LLVM := $(wanted_llvm)
+llvm = $(shell DIOMP_LLVM=$(wanted_llvm) scripts/llvm-choice.sh)
+clang = $(shell DIOMP_LLVM=$(wanted_llvm) scripts/llvm-choice.sh --installed)
+compilers = -DCMAKE_C_COMPILER=clang-$(clang) -DCMAKE_CXX_COMPILER=clang++-$(clang) $(if $(wanted_llvm)$(filter-out 19,$(llvm)),-DDIOMP_LLVM_VERSIONS=$(llvm))
+
 .PHONY: all build demo check check-all bench install deb coverage docs clean setup configure
 all: build
 
 setup:
 	@scripts/setup.sh $(packages)
-	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
+	@scripts/fetch-llvm.sh --llvm $(llvm) >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 
 configure: setup
-	@cmake --preset release $(speed_up) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
+	@cmake --preset release $(speed_up) $(compilers) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 
 build: configure
 	@cmake --build --preset release -j $(JOBS)
@@ -43,6 +51,7 @@ bench:
 
 check:
 	@scripts/setup.sh --check
+	@scripts/setup.sh --check --llvm 22 || echo "Going on without LLVM 22: its tests are skipped."
 	@scripts/fetch-llvm.sh >/dev/null || echo "Going on without libomptarget: device memory stays outside the address space."
 	@scripts/gpu-toolchain.sh >/dev/null || echo "Going on without code for NVIDIA GPUs: its test is skipped."
 	@scripts/dpu-sysroot.sh >/dev/null || echo "Going on without code for 64-bit Arm: its tests are skipped."

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-# diomp_llvm_source(VERSION VARIABLE): the folder that scripts/fetch-llvm.sh has made; empty if there is none.
+# diomp_llvm_source(VERSION VARIABLE): the folder that scripts/fetch-llvm.sh has made, unless DIOMP_LLVM_VERSION_SOURCE (as in
+# DIOMP_LLVM_22_SOURCE) names another; empty if there is none.
 function(diomp_llvm_source version variable)
   set(DIOMP_LLVM_SOURCE "" CACHE PATH "Directory of scripts/fetch-llvm.sh for the first version; empty: its default")
-  set(source "")
-  if(version STREQUAL DIOMP_LLVM_VERSION)
+  set(source "${DIOMP_LLVM_${version}_SOURCE}")
+  if(NOT source AND version STREQUAL DIOMP_LLVM_VERSION)
     set(source "${DIOMP_LLVM_SOURCE}")
   endif()
   if(NOT source)
@@ -37,7 +38,7 @@ endfunction()
 function(diomp_llvm_run_path version prefix variable)
   set(run_path "$ORIGIN")
   execute_process(COMMAND /sbin/ldconfig -p OUTPUT_VARIABLE known ERROR_QUIET)
-  if(NOT DIOMP_STATIC_LLVM AND NOT known MATCHES "libLLVM[^ ]*${version}[^ ]* ")
+  if(NOT DIOMP_STATIC_LLVM AND NOT CMAKE_SKIP_INSTALL_RPATH AND NOT known MATCHES "libLLVM[^ ]*${version}[^ ]* ")
     string(APPEND run_path "|${prefix}/lib")
   endif()
   set(${variable} "${run_path}" PARENT_SCOPE)

@@ -6,7 +6,7 @@
 #   scripts/check.sh [--all] dev asan   only these
 #
 # Without --all: no tests with the label "thorough", of the sanitizers' tests those of the core, headers not compiled
-# alone, one version of LLVM, and neither gcc nor 64-bit Arm.
+# alone, and neither gcc nor 64-bit Arm.
 # Each part's output goes to the screen and to build/check/PART.log. A part that is not a set of tests counts as one.
 # The last line is "N passed, N failed" (and ", N skipped"); the exit status is 0 only if nothing failed.
 set -u
@@ -54,9 +54,9 @@ configure() {
     cmake --preset "$1" "${launcher[@]}" "${@:2}" >"$out/configure-$1.txt" 2>&1 || { cat "$out/configure-$1.txt"; false; }
 }
 
-# With --all also LLVM 22, where scripts/setup.sh --llvm 22 has put it: its libomptarget takes 150 seconds of a core to compile.
+# Also LLVM 22, where scripts/setup.sh --llvm 22 has put it.
 llvm_versions() {
-    if [ -n "$all" ] && [ -n "$(scripts/llvm-toolchain.sh --llvm 22 --version)" ] &&
+    if [ -n "$(scripts/llvm-toolchain.sh --llvm 22 --version)" ] &&
         [ -e "$(scripts/fetch-llvm.sh --llvm 22 --folder)/version" ]; then
         echo "19;22"
     else

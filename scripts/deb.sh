@@ -36,6 +36,18 @@ else
     echo "deb.sh: going on without diomp-$flang, which needs $flang (scripts/setup.sh --flang)"
 fi
 
+other=$(sed -n 's/^Package: diomp-offload-\([0-9]*\)$/\1/p' debian/control | tail -n +2)
+for version in $other; do
+    prefix=$(scripts/llvm-toolchain.sh --llvm "$version" --folder)
+    llvm=$(env -u DIOMP_LLVM_SOURCE scripts/fetch-llvm.sh --llvm "$version" --folder)
+    if [ -x "$prefix/bin/clang" ] && [ -e "$llvm/version" ]; then
+        export "DIOMP_LLVM_${version}_PREFIX=$prefix" "DIOMP_LLVM_${version}_SOURCE=$llvm"
+        profiles+=("pkg.diomp.llvm$version")
+    else
+        echo "deb.sh: going on without diomp-offload-$version, which needs LLVM $version (scripts/setup.sh --llvm $version)"
+    fi
+done
+
 # A copy, since a build of packages leaves files in the tree. What is committed and what is new, without what git ignores.
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)

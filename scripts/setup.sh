@@ -12,6 +12,9 @@
 #                              for each; without it these tests are skipped)
 #   scripts/setup.sh --deb     what `make deb` and the test of its packages need, beside what the build needs
 #   scripts/setup.sh --list    prints the packages and their reasons, installs nothing
+#
+# What the build and the demo need is of the LLVM that scripts/llvm-choice.sh names, so that DIOMP_LLVM=22 takes another one
+# than it would; the checks and the Debian packages need 19.
 set -eu
 
 # One package a line: name, then the reason.
@@ -137,8 +140,25 @@ if [ "$list" = yes ]; then
     exit 0
 fi
 
+as_root=
+[ "$(id -u)" = 0 ] || ! command -v sudo >/dev/null || as_root=sudo
+here=$(dirname "$0")
+major=19
+if [ "$check$deb" = nono ] && command -v apt-get >/dev/null; then
+    # The lists of a new machine may be empty.
+    "$here/llvm-choice.sh" >/dev/null 2>&1 || [ $? = 2 ] || $as_root apt-get update -qq >/dev/null 2>&1 || true
+    major=$("$here/llvm-choice.sh" --installed) || [ $? = 1 ] || exit
+    chosen=$("$here/llvm-choice.sh") || [ $? = 1 ] || exit
+    major=${major:-19}
+    [ "${chosen:-$major}" = "$major" ] || llvm="$llvm $chosen"
+fi
 wanted=$demo_packages
 [ "$demo" = yes ] || wanted=$wanted$build_packages
+wanted=$(printf '%s' "$wanted" | sed "s/^\([a-z-]*\)-19/\1-$major/")
+[ "$major" -lt 20 ] || wanted="$wanted
+liboffload-$major
+liboffload-$major-dev
+"
 [ "$check" = no ] || wanted=$wanted$check_packages
 [ "$deb" = no ] || wanted=$wanted$deb_packages
 names=$(printf '%s' "$wanted" | awk 'NF && !seen[$1]++ { print $1 }')
@@ -157,15 +177,11 @@ for name in $names; do
 done
 [ -n "$missing" ] || { add_llvm; exit; }
 
-as_root=
-if [ "$(id -u)" != 0 ]; then
-    if ! command -v sudo >/dev/null; then
-        echo "setup.sh: these packages are missing and only root may install them:" >&2
-        echo "    apt-get install$missing" >&2
-        echo "Run that as root, or install sudo, then run this again." >&2
-        exit 1
-    fi
-    as_root="sudo"
+if [ "$(id -u)" != 0 ] && [ -z "$as_root" ]; then
+    echo "setup.sh: these packages are missing and only root may install them:" >&2
+    echo "    apt-get install$missing" >&2
+    echo "Run that as root, or install sudo, then run this again." >&2
+    exit 1
 fi
 
 echo "setup.sh: installing$missing"

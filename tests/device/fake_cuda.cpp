@@ -223,6 +223,9 @@ EXPORTED int cuDeviceGetAttribute(int *value, int which, int device) {
     case 39:
         *value = 1024;
         break;
+    case 8:
+        *value = 49152;
+        break;
     case 10:
         *value = 32;
         break;

@@ -43,6 +43,9 @@ EXPORTED int cuDeviceGet(int *device, int number) {
     return ok;
 }
 
+EXPORTED int cuDeviceGetUuid_v2(void *uuid, int device);
+EXPORTED int cuDeviceGetUuid(void *uuid, int device) { return cuDeviceGetUuid_v2(uuid, device); }
+
 EXPORTED int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
     FAKE_CUDA_ENTER
     *flags = 0;
@@ -94,6 +97,18 @@ EXPORTED int cuEventDestroy(void *of) {
         FAKE_CUDA_ENTER                                                                            \
         return complain(__func__, "the stand-in does not do this", not_supported);                 \
     }
+FAKE_CUDA_HAS_NOT(cuEventQuery)
+FAKE_CUDA_HAS_NOT(cuFuncGetParamInfo)
+FAKE_CUDA_HAS_NOT(cuFuncSetAttribute)
+FAKE_CUDA_HAS_NOT(cuLaunchHostFunc)
+FAKE_CUDA_HAS_NOT(cuMemsetD16Async)
+FAKE_CUDA_HAS_NOT(cuMemsetD2D16Async)
+FAKE_CUDA_HAS_NOT(cuMemsetD2D32Async)
+FAKE_CUDA_HAS_NOT(cuMemsetD2D8Async)
+FAKE_CUDA_HAS_NOT(cuMemsetD32Async)
+FAKE_CUDA_HAS_NOT(cuMemsetD8Async)
+FAKE_CUDA_HAS_NOT(cuOccupancyMaxPotentialBlockSize)
+FAKE_CUDA_HAS_NOT(cuStreamAddCallback)
 FAKE_CUDA_HAS_NOT(cuEventRecord)
 FAKE_CUDA_HAS_NOT(cuEventSynchronize)
 FAKE_CUDA_HAS_NOT(cuStreamWaitEvent)

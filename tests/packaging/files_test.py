@@ -43,9 +43,13 @@ class folder(unittest.TestCase):
     def test_llvm(self):
         major = re.search(r"^major=(\d+)$", text_of("scripts/fetch-llvm.sh"), re.M)[1]
         names = re.findall(r"^Package: diomp-offload-(\d+)$", text_of("debian/control"), re.M)
-        self.assertIn(major, names)
-        for name in names:
-            self.assertLessEqual({f"clang-{name}", f"llvm-{name}-dev", f"libomp-{name}-dev"}, build_depends())
+        self.assertEqual(names[0], major)
+        self.assertLessEqual({f"clang-{major}", f"llvm-{major}-dev", f"libomp-{major}-dev"}, build_depends())
+        for name in names[1:]:
+            about = re.search(rf"^Package: diomp-offload-{name}\n((?:.+\n)+)", text_of("debian/control"), re.M)[1]
+            self.assertIn(f"Build-Profiles: <pkg.diomp.llvm{name}>\n", about)
+            self.assertRegex(about, rf"\nDepends: .*libllvm{name}\b")
+            self.assertTrue(os.path.exists(os.path.join(SOURCE, f"llvm/versions/{name}/version.cmake")))
 
     def test_flang_is_of_the_version_of_clang(self):
         names = re.findall(r"^Package: diomp-(flang-\d+)$", text_of("debian/control"), re.M)

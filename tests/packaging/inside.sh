@@ -150,6 +150,18 @@ apt-get purge -y libomp-19-dev >/tmp/apt.log 2>&1 || { cat /tmp/apt.log && fail 
 printf '%s\n' "26 data" "1 load" "4 submit" "12 target" >events.expected
 prints events sh -c "diomp-run -n 1 ./events | cut -d' ' -f1 | grep '^[a-z]' | grep -v initialize | sort | uniq -c | sed 's/^ *//'"
 
+echo "-- another version of LLVM"
+if dpkg -s diomp-offload-22 >/dev/null 2>&1; then
+    install clang-22 clang-tools-22 libomp-22-dev
+    diompcc --llvm 22 -fopenmp-targets=x86_64-pc-linux-gnu device.c -o device_22
+    prints device diomp-run -n 4 ./device_22
+    diompcc --llvm 22 -O2 -fopenmp-targets=x86_64-pc-linux-gnu remote.c -o remote_22
+    prints remote env DIOMP_LOCAL_DEVICES=off diomp-run --remote-devices localhost:2 ./remote_22
+    ldd device_22 | grep -q 'libomptarget.so.22.1 => /usr/lib/[^/]*/diomp/' || { ldd device_22 && fail "another libomptarget"; }
+else
+    echo "-- no diomp-offload-22 among the packages"
+fi
+
 echo "-- purged"
 cd /
 mapfile -t ours < <(dpkg-query -W -f='${Package} ${source:Package}\n' | awk '$2 == "diomp" { print $1 }')
