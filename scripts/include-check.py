@@ -67,6 +67,7 @@ GRANTS = {
     "bench/handshake": ["base", "base/secure"],  # both sides of a handshake without sockets
     "fortran": ["api"],  # errors of the module, told as the runtime tells them
     "llvm/plugin": ["offload"],  # libomptarget's side of offload/table.h
+    "llvm/prototype": ["offload"],
     "tools/diomp-run": ["base", "base/secure", "launch", "launch/local"],  # the other end of the launcher's socket
 }
 
