@@ -38,8 +38,10 @@ make_there() {
     # What this machine has fetched serves there if it is the same version.
     llvm=$("$source/scripts/fetch-llvm.sh" --folder)
     [ ! -e "$llvm/version" ] || { mkdir -p "$work/builder/root/.cache/diomp" && cp -r "$llvm" "$work/builder/root/.cache/diomp/"; }
-    in_debian "$work/builder" env -u DIOMP_LLVM_SOURCE PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        make -C /root/diomp deb >"$work/log" 2>&1 || { tail -n 40 "$work/log" && exit 1; }
+    # With the packages that are made only where these are installed.
+    in_debian "$work/builder" env -u DIOMP_LLVM_SOURCE PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec \
+        "cd /root/diomp && scripts/setup.sh --deb --flang && scripts/setup.sh --llvm 22 && make deb" >"$work/log" 2>&1 ||
+        { tail -n 40 "$work/log" && exit 1; }
     tail -n 1 "$work/log"
     mkdir -p "$folder"
     cp "$tree"/build/deb/*.deb "$tree"/build/deb/lintian.txt "$folder/"
