@@ -37,14 +37,14 @@ else
 fi
 
 other=$(sed -n 's/^Package: diomp-offload-\([0-9]*\)$/\1/p' debian/control | tail -n +2)
-for version in $other; do
-    prefix=$(scripts/llvm-toolchain.sh --llvm "$version" --folder)
-    llvm=$(env -u DIOMP_LLVM_SOURCE scripts/fetch-llvm.sh --llvm "$version" --folder)
+for major in $other; do
+    prefix=$(scripts/llvm-toolchain.sh --llvm "$major" --folder)
+    llvm=$(env -u DIOMP_LLVM_SOURCE scripts/fetch-llvm.sh --llvm "$major" --folder)
     if [ -x "$prefix/bin/clang" ] && [ -e "$llvm/version" ]; then
-        export "DIOMP_LLVM_${version}_PREFIX=$prefix" "DIOMP_LLVM_${version}_SOURCE=$llvm"
-        profiles+=("pkg.diomp.llvm$version")
+        export "DIOMP_LLVM_${major}_PREFIX=$prefix" "DIOMP_LLVM_${major}_SOURCE=$llvm"
+        profiles+=("pkg.diomp.llvm$major")
     else
-        echo "deb.sh: going on without diomp-offload-$version, which needs LLVM $version (scripts/setup.sh --llvm $version)"
+        echo "deb.sh: going on without diomp-offload-$major, which needs LLVM $major (scripts/setup.sh --llvm $major)"
     fi
 done
 
