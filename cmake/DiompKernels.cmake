@@ -22,7 +22,7 @@ function(diomp_kernels_missing vendor what)
   message(STATUS "Kernels for ${vendor} GPUs: none, no ${what}")
 endfunction()
 
-find_program(DIOMP_KERNEL_COMPILER NAMES clang++-19 clang++ DOC "A clang with the targets nvptx64 and amdgcn")
+find_program(DIOMP_KERNEL_COMPILER NAMES clang++-19 clang++-${DIOMP_LLVM_VERSION} clang++ DOC "A clang with the targets nvptx64 and amdgcn")
 set(targets "")
 if(DIOMP_KERNEL_COMPILER)
   execute_process(COMMAND "${DIOMP_KERNEL_COMPILER}" --print-targets OUTPUT_VARIABLE targets ERROR_QUIET)

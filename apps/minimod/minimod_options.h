@@ -18,7 +18,7 @@ typedef struct minimod_options {
     const char *velocity;  // file of float32 [nx][ny][nz], m/s; NULL: `model`
     const char *model;     // "layers" or "constant"
     const char *kernel;    // "auto", "rows" or "columns"
-    const char *region;    // "auto", "step" or "run"
+    const char *region;    // "auto", "step", "run" or "plan"
     int wavefront;         // steps that a sweep along X computes together
     int teams;             // of a region; 0: as the device needs
     int sponge;            // width in points; -1: 20, less on small grids

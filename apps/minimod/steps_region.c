@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Steps in target regions that communicate themselves (steps_region.h): a region for each step, or
 // one for all steps, whose teams then synchronise by a counter in the device's memory and must be
-// resident together.
+// resident together. The regions of PLAN_STEPS steps can be a plan (diomp/plan.h), which is
+// launched as often as it fits into the run.
 #include "minimod/steps_region.h"
 
 #include "common/comm.h"
@@ -18,12 +19,15 @@ static region_plan *device_plan; // the device's
 static float *device_push;
 static int teams;
 static int is_one_region;
+static int has_plan;
+static int steps_before;      // those that a region counts from; mapped
 static int has_team_per_item; // and each team all its threads
 
 int steps_choose(const minimod_options *o) {
     is_one_region = strcmp(o->region, "run") == 0;
-    const int is_known =
-        is_one_region || strcmp(o->region, "auto") == 0 || strcmp(o->region, "step") == 0;
+    has_plan = strcmp(o->region, "plan") == 0;
+    const int is_known = is_one_region || has_plan || strcmp(o->region, "auto") == 0 ||
+                         strcmp(o->region, "step") == 0;
     return is_known && o->wavefront == 1;
 }
 
@@ -169,23 +173,27 @@ void steps_init(const model *m, const minimod_options *o, float *fields[2], floa
                         teams == plan.items && compute_full_teams(teams);
     plan.stop = device_alloc((size_t)teams * sizeof *plan.stop);
     device_plan = to_device(&plan, sizeof plan);
+#pragma omp target enter data map(to : steps_before)
 }
 
+// The steps steps_before + first to steps_before + end - 1.
 static void run_region(int first, int end) {
     const region_plan *const p = device_plan;
     const int count = teams;
     if (!compute_form.by_columns) {
-#pragma omp target teams num_teams(count) is_device_ptr(p)
+#pragma omp target teams num_teams(count) is_device_ptr(p) map(to : steps_before)
 #pragma omp parallel
-        region_steps(p, first, end, 0);
+        region_steps(p, steps_before + first, steps_before + end, 0);
     } else if (has_team_per_item) {
-#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)
+#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)              \
+    map(to : steps_before)
 #pragma omp parallel
-        region_step(p, first, 1);
+        region_step(p, steps_before + first, 1);
     } else {
-#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)
+#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)              \
+    map(to : steps_before)
 #pragma omp parallel
-        region_steps(p, first, end, 1);
+        region_steps(p, steps_before + first, steps_before + end, 1);
     }
 }
 
@@ -201,10 +209,45 @@ static void check_regions(void) {
     }
 }
 
+static void require(int status, const char *what) {
+    if (status != OMPX_SUCCESS) {
+        fprintf(stderr, "minimod: %s: %s\n", what, ompx_last_error());
+        comm_abort(1);
+    }
+}
+
+static void count_from(int step) {
+    steps_before = step;
+#pragma omp target update to(steps_before)
+}
+
+// As many steps as plans have; the first ones while the plan is recorded. Returns their number.
+static int run_plans(const minimod_options *o, progress *bar) {
+    enum { PLAN_STEPS = 16 };
+    const int count = smaller(PLAN_STEPS, o->steps);
+    ompx_plan_t steps = OMPX_PLAN_NONE;
+    require(ompx_plan_begin(used_device()), "ompx_plan_begin");
+    count_from(0); // each launch reads what steps_before has become
+    for (int step = 1; step <= count; ++step) {
+        run_region(step, step + 1);
+    }
+    require(ompx_plan_end(&steps), "ompx_plan_end");
+    int done = count;
+    for (; done + count <= o->steps; done += count) {
+        progress_update(bar, done);
+        steps_before = done;
+        require(ompx_plan_launch(steps), "ompx_plan_launch");
+    }
+    require(ompx_plan_free(&steps), "ompx_plan_free");
+    count_from(0);
+    return done;
+}
+
 void steps_run(const model *m, const minimod_options *o, float *fields[2], run_result *result,
                progress *bar) {
     const int stride = is_one_region ? o->steps : 1;
-    for (int step = 1; step <= o->steps; step += stride) {
+    const int done = has_plan && used_device() != omp_get_initial_device() ? run_plans(o, bar) : 0;
+    for (int step = done + 1; step <= o->steps; step += stride) {
         run_region(step, step + stride);
         progress_update(bar, step);
     }
@@ -215,6 +258,7 @@ void steps_run(const model *m, const minimod_options *o, float *fields[2], run_r
 
 void steps_free(void) {
     const int device = used_device();
+#pragma omp target exit data map(release : steps_before)
     omp_target_free(device_plan, device);
     omp_target_free(plan.stop, device);
     omp_target_free(device_push, device);

@@ -246,7 +246,7 @@ calls_in_regions() {
     for n in 1 2; do
         gpu_test calls.np$n 25 env $calls $(ranks $n offload_device_calls)
     done
-    for region in step run; do
+    for region in step run plan; do
         gpu_test calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $small --region $region)
         gpu_test figures.calls.minimod_$region 25 env $calls $(ranks 1 minimod-region $large --region $region)
     done
@@ -271,7 +271,7 @@ calls_together() {
     gpu_test calls.ring.together 30 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_rings)
     gpu_test calls.litmus.together 20 env $calls $(ranks 2 offload_device_litmus)
     gpu_test calls.litmus.together_ring 20 env $calls DIOMP_DEVICE_CALLS=ring $(ranks 2 offload_device_litmus)
-    for region in step run; do
+    for region in step run plan; do
         gpu_test calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $small --region $region)
         gpu_test figures.calls.minimod_$region.together 25 env $calls $(ranks 2 minimod-region $large --region $region)
     done

@@ -29,7 +29,7 @@ namespace {
 
 [[gnu::noinline]] int fence_members(ompx_group_t group, const void *site) {
     return api::call(
-        "ompx_fence_group", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
+        "ompx_fence", site, [&] { return fmt::format("group={}", fmt::ptr(group)); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             auto found = running.collectives().groups().find(group);
             DIOMP_TRY(found);
@@ -141,8 +141,9 @@ extern "C" {
 
 int ompx_fence(void) noexcept { return fence_function("ompx_fence", DIOMP_SITE); }
 
+// Messages name what programs write: in C and C++ ompx_fence(group), a macro or an overload.
 int ompx_fence_group(ompx_group_t group) noexcept {
-    return group == nullptr ? fence_function("ompx_fence_group", DIOMP_SITE)
+    return group == nullptr ? fence_function("ompx_fence", DIOMP_SITE)
                             : fence_members(group, DIOMP_SITE);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace diomp {
 
@@ -59,6 +60,22 @@ public:
             }
         }
         return {};
+    }
+    /// The libraries that the file is linked with (DT_NEEDED).
+    [[nodiscard]] std::vector<std::string> needed() const {
+        std::vector<std::string> found;
+        auto const table = section_of_type(SHT_DYNAMIC);
+        auto const names = table ? section(table->sh_link) : std::nullopt;
+        for (std::uint64_t i = 0; names; ++i) {
+            auto const each = entry<Elf64_Dyn>(*table, i);
+            if (!each || each->d_tag == DT_NULL) {
+                break;
+            }
+            if (each->d_tag == DT_NEEDED) {
+                found.push_back(text(*names, each->d_un.d_val));
+            }
+        }
+        return found;
     }
     [[nodiscard]] std::string text(const Elf64_Shdr &table, std::uint64_t offset) const {
         std::uint64_t const begin = table.sh_offset + offset;

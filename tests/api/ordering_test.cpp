@@ -2,6 +2,7 @@
 // Order without completion, completion at one rank, a barrier without a fence.
 #include "diomp.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,6 +70,13 @@ TEST(ordering, a_fence_of_one_rank_completes_all_kinds_there) {
     EXPECT_EQ(ompx_fence_rank(ranks), OMPX_ERR_RANK);
     EXPECT_EQ(ompx_fence_rank(-1), OMPX_ERR_RANK);
     ASSERT_EQ(ompx_barrier(), 0);
+}
+
+/// Its message names what the program has written, not the function behind it.
+TEST(ordering, a_fence_of_no_group_is_an_error) {
+    int none = 0;
+    EXPECT_NE(ompx_fence(reinterpret_cast<ompx_group_t>(&none)), 0);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("ompx_fence(group=0x"));
 }
 
 /// No member leaves before all have come, and a signal orders the data.

@@ -5,6 +5,7 @@
 #   llvm_versions.sh BUILD_DIR
 set -u
 build=${1:?}
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -67,10 +68,14 @@ for version in $versions; do
         [ "$(grep -c 'status 0' messages)" = $ranks ] || wrong "not every one of $ranks ranks with LLVM $version"
     done
     expect 0 "$folder/libomptarget.so.$version" ldd "of_$version"
-    # What a plain clang makes, on devices of a service.
+    # The same on devices of a service, without DiOMP.
     printf '#include <omp.h>\nint main(void) { int x = 0;\n#pragma omp target map(tofrom : x)\nx = 1 - omp_is_initial_device();\nreturn !(x == 1 && omp_get_num_devices() == 3); }\n' >plain.c
     expect 0 '' "$build/bin/diompcc" --llvm "$version" $targets plain.c -o "plain_$version"
     DIOMP_LOCAL_DEVICES=off expect 0 '' "$build/bin/diomp-run" -n 1 --bind-to none --remote-devices localhost:3 -- "./plain_$version"
+    # What a plain clang makes, whose image names no folder where its libomptarget is.
+    clang=$("$scripts/llvm-toolchain.sh" --llvm "$version" --folder)/bin/clang
+    expect 0 '' env LIBRARY_PATH="$folder/llvm-$version" "$clang" -fopenmp $targets plain.c -o "bare_$version"
+    DIOMP_LOCAL_DEVICES=off expect 0 '' "$build/bin/diomp-run" -n 1 --bind-to none --remote-devices localhost:3 -- "./bare_$version"
     expect 0 "libomptarget of LLVM .*$version[.]" "$build/bin/diomp-info"
 done
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "base/llvm_versions.h"
 #include "base/log.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
@@ -17,7 +16,6 @@
 #include <deque>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -242,29 +240,6 @@ static std::optional<transport::memory_kind> kind_of(const std::string &plugin,
         return transport::memory_kind::cuda;
     }
     return {};
-}
-
-bool load_libomptarget() {
-    static bool const done = [] {
-        std::error_code failed;
-        auto const program = std::filesystem::read_symlink("/proc/self/exe", failed);
-        auto const folder = program.parent_path() / DIOMP_BIN_TO_LIB / "diomp";
-        auto const installed = installed_llvm_versions(folder);
-        if (installed.empty()) {
-            return false;
-        }
-        void *const library =
-            ::dlopen((folder / installed.front().libomptarget).c_str(), RTLD_NOW | RTLD_GLOBAL);
-        if (library == nullptr) {
-            return false;
-        }
-        // Programs call this before main. Without it, OpenMP routines in regions crash.
-        if (auto const start = reinterpret_cast<void (*)()>(::dlsym(library, "__tgt_rtl_init"))) {
-            start();
-        }
-        return true;
-    }();
-    return done;
 }
 
 result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, int device,

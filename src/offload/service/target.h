@@ -111,8 +111,14 @@ struct plugin_devices {
 /// Runs the plugin in a child process, since GPUs must not be started before a fork.
 result<plugin_devices> query_plugin(const std::string &plugin);
 
-/// Loads DiOMP's libomptarget, which images depend on and which contains LLVM's plugins. False: it
-/// is not installed.
+/// Loads DiOMP's libomptarget of the oldest version beside the service, which images depend on and
+/// which contains LLVM's plugins. False: none is installed. Any thread.
 bool load_libomptarget();
+
+/// Loads the libomptarget that an image of another version of LLVM is linked with: the system's
+/// loader knows its name from then on, and need not find a file. Its functions remain those of the
+/// oldest version. Returns the name if the image needs one that is not installed beside the
+/// service; otherwise an empty string. Any thread.
+std::string load_libomptarget_of(const std::string &image_file);
 
 } // namespace diomp::offload::service

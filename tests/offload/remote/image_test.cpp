@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/elf_view.h"
 #include "offload/service/image.h"
 #include "offload/service/image_store.h"
+#include "offload/service/target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +23,7 @@
 namespace diomp::offload::service {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 
 std::string content_of(const std::string &path) {
@@ -144,6 +147,19 @@ TEST(image_variables, images_that_are_cut_or_none_have_some_or_none) {
     }
     EXPECT_TRUE(variables_in("an image").empty());
     EXPECT_TRUE(variables_in(std::string(4096, '\xff')).empty());
+}
+
+TEST(image_libraries, are_those_that_it_was_linked_with) {
+    std::string const image = content_of(std::getenv("DIOMP_TEST_IMAGE"));
+    EXPECT_THAT(elf_view(image).needed(), Contains("libc.so.6"));
+    EXPECT_EQ(load_libomptarget_of(std::getenv("DIOMP_TEST_IMAGE")), "") << "needs none";
+    for (std::size_t size = 0; size < image.size(); size += 97) {
+        for (std::string const &each : elf_view(std::string_view(image).substr(0, size)).needed()) {
+            EXPECT_LT(each.size(), image.size());
+        }
+    }
+    EXPECT_TRUE(elf_view("an image").needed().empty());
+    EXPECT_EQ(load_libomptarget_of("/no/such/file"), "");
 }
 
 TEST(image_set_test, tells_variables) {

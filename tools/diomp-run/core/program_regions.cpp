@@ -83,13 +83,8 @@ bool is_openmp(std::string_view library) {
                                [&](std::string_view each) { return library.starts_with(each); });
 }
 
-void read_needed(const elf_view &file, const Elf64_Shdr &table, program_regions &into) {
-    auto const names = file.section(table.sh_link);
-    for (std::uint64_t i = 0; auto const each = file.entry<Elf64_Dyn>(table, i); ++i) {
-        if (!names || each->d_tag != DT_NEEDED) {
-            continue;
-        }
-        std::string library = file.text(*names, each->d_un.d_val);
+void read_needed(const elf_view &file, program_regions &into) {
+    for (std::string &library : file.needed()) {
         if (library.starts_with(libomptarget_prefix)) {
             into.libomptarget = std::move(library);
         } else if (is_openmp(library)) {
@@ -184,12 +179,11 @@ program_regions inspect_regions(std::string_view file) {
             found.entries = name;
         } else if (name == ".comment" && each->sh_offset < file.size()) {
             found.compiler = compiler_of(file.substr(each->sh_offset, each->sh_size));
-        } else if (each->sh_type == SHT_DYNAMIC) {
-            read_needed(elf, *each, found);
         } else if (each->sh_type == SHT_DYNSYM) {
             calls_gcc = calls_gcc_regions(elf, *each);
         }
     }
+    read_needed(elf, found);
     if (calls_gcc && found.offload_format == program_regions::format::none) {
         found.offload_format = program_regions::format::gnu;
     }
