@@ -19,7 +19,9 @@ speed_up := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COM
 
 # Asked after setup has installed what is missing.
 wanted_llvm := $(or $(LLVM),$(DIOMP_LLVM))
+ifneq ($(wanted_llvm),)
 export DIOMP_LLVM := $(wanted_llvm)
+endif
 llvm = $(shell DIOMP_LLVM=$(wanted_llvm) scripts/llvm-choice.sh)
 clang = $(shell DIOMP_LLVM=$(wanted_llvm) scripts/llvm-choice.sh --installed)
 compilers = -DCMAKE_C_COMPILER=clang-$(clang) -DCMAKE_CXX_COMPILER=clang++-$(clang) $(if $(wanted_llvm)$(filter-out 19,$(llvm)),-DDIOMP_LLVM_VERSIONS=$(llvm))

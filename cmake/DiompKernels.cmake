@@ -43,14 +43,15 @@ file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/kernels")
 if(targets MATCHES "nvptx64")
   set(DIOMP_HAVE_PTX_KERNELS ON)
   set(DIOMP_REDUCTION_PTX "${PROJECT_BINARY_DIR}/kernels/reduction.ptx")
-  # sm_70 is the oldest that a device may be.
+  # sm_70 is the oldest that a device may be. clang 22 does not choose the PTX version that it needs.
+  set(kernel_target --target=nvptx64-nvidia-cuda -march=sm_70 -Xclang -target-feature -Xclang +ptx60)
   add_custom_command(OUTPUT "${DIOMP_REDUCTION_PTX}"
-    COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${kernel_flags}
+    COMMAND "${DIOMP_KERNEL_COMPILER}" ${kernel_target} ${kernel_flags}
       -S -o "${DIOMP_REDUCTION_PTX}" "${kernel_folder}/reduction_nvptx.cpp"
     DEPENDS "${kernel_folder}/reduction_nvptx.cpp" ${kernel_headers} COMMENT "Compiling kernels for NVIDIA GPUs" VERBATIM)
   set(DIOMP_UPDATE_PTX "${PROJECT_BINARY_DIR}/kernels/update.ptx")
   add_custom_command(OUTPUT "${DIOMP_UPDATE_PTX}"
-    COMMAND "${DIOMP_KERNEL_COMPILER}" --target=nvptx64-nvidia-cuda -march=sm_70 ${update_flags}
+    COMMAND "${DIOMP_KERNEL_COMPILER}" ${kernel_target} ${update_flags}
       -S -o "${DIOMP_UPDATE_PTX}" "${kernel_folder}/update_nvptx.cpp"
     DEPENDS "${kernel_folder}/update_nvptx.cpp" ${update_headers} COMMENT "Compiling atomics for NVIDIA GPUs" VERBATIM)
   list(APPEND DIOMP_KERNEL_FILES "${DIOMP_REDUCTION_PTX}" "${DIOMP_UPDATE_PTX}")

@@ -42,11 +42,11 @@ result<settings> read_settings(std::vector<std::string> &unknown,
                 fmt::format("{} is {}; default {}", row.name, row.type, row.default_value));
         }
     }
-    // Variables of the launcher and of diompcc are not settings of the program.
-    constexpr std::array<const char *, 10> foreign{
-        "DIOMP_LAUNCH_", "DIOMP_RANK=",          "DIOMP_RSH=", "DIOMP_TEST_",
-        "DIOMP_CC=",     "DIOMP_CXX=",           "DIOMP_FC=",  "DIOMP_DPU_SYSROOT=",
-        "DIOMP_DPU_LD=", "DIOMP_LLVM_TOOLCHAIN="};
+    // Variables of the launcher, of diompcc, of builds, and of modules and CMake.
+    constexpr std::array<const char *, 12> foreign{
+        "DIOMP_LAUNCH_", "DIOMP_RANK=", "DIOMP_RSH=",  "DIOMP_TEST_",
+        "DIOMP_CC=",     "DIOMP_CXX=",  "DIOMP_FC=",   "DIOMP_DPU_SYSROOT=",
+        "DIOMP_DPU_LD=", "DIOMP_LLVM",  "DIOMP_ROOT=", "DIOMP_DIR="};
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         std::string const variable(*entry);
         if (!variable.starts_with("DIOMP_")) {

@@ -18,7 +18,6 @@
 #include <vector>
 
 namespace diomp::runtime {
-namespace {
 
 enum class memory_class : std::uint64_t { other, static_data, moved };
 
@@ -29,6 +28,8 @@ struct surroundings {
     memory::page_run pages;   ///< other: empty
     std::uint64_t offset = 0; ///< moved: in the slot
 };
+
+namespace {
 
 surroundings look_around(std::uintptr_t base, std::size_t nbytes) {
     if (auto const moved = memory::find_moved_pages(base, nbytes)) {

@@ -112,7 +112,8 @@ class whole_test(jobs.jobs):
 
     def test_variables_of_the_compiler_wrappers_are_not_warned_about(self):
         _, err = self.succeeds(1, "count_transfers", DIOMP_CC="clang", DIOMP_CXX="clang++", DIOMP_FC="flang",
-                               DIOMP_LLVM_TOOLCHAIN="/nowhere")
+                               DIOMP_LLVM_TOOLCHAIN="/nowhere", DIOMP_LLVM="", DIOMP_ROOT="/opt/diomp",
+                               DIOMP_DIR="/opt/diomp")
         self.assertEqual(err, "")
 
     def test_segment_size(self):
