@@ -71,6 +71,9 @@ def run(llvm, source, library, environment, arguments):
         beside.mkdir()
         for name in ("libomptarget.so", llvm.soname):
             (beside / name).symlink_to(library / llvm.soname)
+        # The packaged library looks for LLVM beside itself where it is only unpacked.
+        for needed in (llvm.folder / "lib").glob("libLLVM.so*"):
+            (beside / needed.name).symlink_to(needed)
         (beside / "libomptarget.devicertl.a").symlink_to(llvm.folder / "lib/libomptarget.devicertl.a")
         (site / "lit.site.cfg").write_text(SITE.format(
             llvm=llvm.folder, major=llvm.major, scratch=f"{scratch}/run", library=beside, target=llvm.target,
