@@ -47,7 +47,7 @@ diomp-run -n 4 ./halo
 COMMANDS
 
 way "pip" "$clone/program.expected" <<'COMMANDS'
-apt-get install -y python3-dev python3-venv
+apt-get install -y g++ python3-dev python3-venv
 python3 -m venv --system-site-packages env
 . env/bin/activate
 DIOMP_DIR=/opt/diomp pip install ./python
