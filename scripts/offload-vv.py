@@ -32,7 +32,8 @@ VERSIONS = {"5.2": 52, "6.0": 60}
 # Part of another test.
 PARTS = {"qmcpack_target_static_lib.c"}
 # These require unified_shared_memory, and run on the host then, or use an object of the host's by its address.
-SHARED_MEMORY = re.compile(r"requires_unified_shared_memory|/unified_shared_mem/|test_virtual_function_map")
+SHARED_MEMORY = re.compile(r"requires_unified_shared_memory|/unified_shared_mem/|test_virtual_function_map|"
+                           r"test_target_map_.*self|test_target_update_iterator")
 
 
 def target_options(llvm, gpu):
