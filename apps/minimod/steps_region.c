@@ -20,7 +20,7 @@ static float *device_push;
 static int teams;
 static int is_one_region;
 static int has_plan;
-static int steps_before;      // those that a region counts from; mapped
+static int steps_before;      // region_plan's; mapped
 static int has_team_per_item; // and each team all its threads
 
 int steps_choose(const minimod_options *o) {
@@ -154,6 +154,8 @@ static int choose_teams(int wanted) {
 
 void steps_init(const model *m, const minimod_options *o, float *fields[2], float *seismogram) {
     memset(&plan, 0, sizeof plan);
+#pragma omp target enter data map(to : steps_before)
+    plan.steps_before = device_address(&steps_before);
     plan.signals = make_signals();
     device_push = push_on_device(m, o->steps);
     plan.m = device_address((void *)m);
@@ -173,7 +175,6 @@ void steps_init(const model *m, const minimod_options *o, float *fields[2], floa
                         teams == plan.items && compute_full_teams(teams);
     plan.stop = device_alloc((size_t)teams * sizeof *plan.stop);
     device_plan = to_device(&plan, sizeof plan);
-#pragma omp target enter data map(to : steps_before)
 }
 
 // The steps steps_before + first to steps_before + end - 1.
@@ -181,19 +182,17 @@ static void run_region(int first, int end) {
     const region_plan *const p = device_plan;
     const int count = teams;
     if (!compute_form.by_columns) {
-#pragma omp target teams num_teams(count) is_device_ptr(p) map(to : steps_before)
+#pragma omp target teams num_teams(count) is_device_ptr(p)
 #pragma omp parallel
-        region_steps(p, steps_before + first, steps_before + end, 0);
+        region_steps(p, *p->steps_before + first, *p->steps_before + end, 0);
     } else if (has_team_per_item) {
-#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)              \
-    map(to : steps_before)
+#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)
 #pragma omp parallel
-        region_step(p, steps_before + first, 1);
+        region_step(p, *p->steps_before + first, 1);
     } else {
-#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)              \
-    map(to : steps_before)
+#pragma omp target teams num_teams(count) thread_limit(TEAM_THREADS) is_device_ptr(p)
 #pragma omp parallel
-        region_steps(p, steps_before + first, steps_before + end, 1);
+        region_steps(p, *p->steps_before + first, *p->steps_before + end, 1);
     }
 }
 

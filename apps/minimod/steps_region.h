@@ -38,7 +38,8 @@ typedef struct region_plan {
     const model *m;
     float *fields[2];
     float *seismogram;
-    const float *push; // [step]
+    const float *push;       // [step]
+    const int *steps_before; // added to the steps of a region
     region_signals *signals;
     int *stop; // [team]
     int x_begin[RANGES], x_end[RANGES];

@@ -5,29 +5,15 @@
 #
 #   cuda-plugin.sh SOURCE_DIR BUILD_DIR LLVM_VERSION STAND_IN
 set -eu
-source=$1
-build=$2
-version=$3
-stand_in=$4
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-"$source/scripts/gpu-toolchain.sh" --flags --llvm "$version" sm_80 >"$work/flags" 2>"$work/why" || {
-    echo "skipped: $(cat "$work/why")"
-    exit 77
-}
-# shellcheck disable=SC2046 # a list of options
-"$build/bin/diompcc" -O1 $(cat "$work/flags") -I"$source/tests" "$source/tests/offload/cuda_plugin_test.c" -o "$work/program"
-mkdir "$work/driver"
-cp "$stand_in" "$work/driver/libcuda.so.1"
+# shellcheck source-path=SCRIPTDIR source=stand-in-driver.sh
+. "$(dirname "$0")/stand-in-driver.sh"
+# shellcheck disable=SC2086 # a list of options
+"$build/bin/diompcc" -O1 $flags -I"$source/tests" "$source/tests/offload/cuda_plugin_test.c" -o "$work/program"
 # run RANKS [NAME=VALUE]...
 run() {
-    ranks=$1
+    count=$1
     shift
-    env "$@" FAKE_CUDA_MEBIBYTES=1024 LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
-        OMP_TARGET_OFFLOAD=MANDATORY "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 -- "$work/program" \
-        >"$work/output" 2>&1 || { cat "$work/output" && exit 1; }
-    cat "$work/output"
-    [ "$(grep -c "plugin for CUDA: ok" "$work/output")" = "$ranks" ]
+    run_ranks "$count" "plugin for CUDA: ok" "$@"
 }
 run 1
 run 2

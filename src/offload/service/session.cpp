@@ -185,16 +185,18 @@ status session::load(packet_reader &packet) {
         known = kept.take();
     }
     images_.push_back(std::move(*known));
-    std::string const missing = load_libomptarget_of(path_of(images_.back()));
+    std::string missing;
     options_.activities->begin(activity_table::num_entries - 1, "constructors of an image");
     result<std::vector<remote::location>> locations(error(OMPX_ERR_SYSTEM, "not loaded"));
     // Runs in a temporary thread: libomp counts each thread that has called it as a thread of
     // regions until it ends (see executor.cpp).
     start_service_thread("diomp-load", [&] {
+        missing = load_libomptarget_of(path_of(images_.back()));
         locations = target_->load(path_of(images_.back()), load.image, load.symbols);
     }).join();
     options_.activities->end(activity_table::num_entries - 1);
-    if (!locations && !missing.empty()) {
+    if (!locations && !missing.empty() &&
+        locations.failure().message().find(missing) != std::string::npos) {
         return error(locations.failure().code(), locations.failure().message(),
                      fmt::format("install DiOMP's {} beside the service", missing));
     }

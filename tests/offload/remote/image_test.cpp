@@ -160,6 +160,7 @@ TEST(image_libraries, are_those_that_it_was_linked_with) {
     }
     EXPECT_TRUE(elf_view("an image").needed().empty());
     EXPECT_EQ(load_libomptarget_of("/no/such/file"), "");
+    EXPECT_EQ(load_libomptarget_of(std::getenv("DIOMP_TEST_OTHER_IMAGE")), "libomptarget.so.99.1");
 }
 
 TEST(image_set_test, tells_variables) {
