@@ -17,6 +17,7 @@ typedef struct loop_form {
     int by_columns;
     int tile_rows;     // rows: along Y
     int tile_points;   // rows: along Z
+    int fetch;         // rows: prefetch
     int lanes;         // columns: threads of a team along Z; the others lie along Y
     int march;         // columns: planes per thread
     int has_receivers; // a receiver is in own planes

@@ -18,11 +18,15 @@ void compute_where(char *text, size_t text_size);
 // Copies the model, two fields of zeros and seismogram[steps][receivers] to the device of the
 // steps. Until compute_leave the host's copies are stale.
 void compute_enter(const model *m, float *fields[2], float *seismogram, int steps);
-// Copies one field, still zero, to the other on the device several times. Returns the best rate, in
-// bytes read and written per second, for comparison with the steps' memory traffic.
-double compute_copy(const model *m, float *fields[2]);
-// Does the work of model_advance.
-void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end);
+// Measures the memory on the device of the steps several times, with fields that are still zero and
+// stay so. Returns the best rate, in bytes read and written per second, for comparison with the
+// steps' memory traffic; *measured becomes "copy" (on GPUs) or "triad", that of STREAM (McCalpin,
+// 1995), whose a = b + s * c counts 12 bytes an element.
+double compute_bandwidth(const model *m, float *fields[2], const char **measured);
+// Does the work of model_advance. is_cached: a cache has the planes, since the step before has just
+// computed them.
+void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end,
+                     int is_cached);
 // Does the work of model_record for own planes x_begin to x_end - 1, into the row of `step`.
 void compute_record(const model *m, float *field, float *seismogram, int step, int x_begin,
                     int x_end);

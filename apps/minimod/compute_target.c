@@ -11,6 +11,7 @@
 #include "common/device.h"
 #include "minimod/column_tiles.h"
 #include "minimod/compute.h"
+#include "minimod/minimod_tune.h"
 
 #include <math.h>
 #include <omp.h>
@@ -20,6 +21,7 @@
 
 static const char *wanted_form = "auto";
 loop_form compute_form;
+static tuned_rows rows_forms;
 
 void compute_where(char *text, size_t text_size) {
     char device[48];
@@ -56,7 +58,6 @@ static void choose_form(const grid *g, const medium *m, float *a, float *b) {
     f->by_columns = possible && strcmp(wanted_form, "rows") != 0 &&
                     (gpu || strcmp(wanted_form, "columns") == 0);
     f->tile_rows = gpu ? 1 : block_rows(g, omp_get_max_threads());
-    f->tile_points = gpu ? 1 : Z_BLOCK;
     // Tiles of one width, not wider than a warp, so that few threads lie outside of the grid.
     const int packs = divide_up(g->nz, WIDE);
     f->lanes = divide_up(packs, divide_up(packs, 32));
@@ -64,6 +65,46 @@ static void choose_form(const grid *g, const medium *m, float *a, float *b) {
     const int teams = divide_up(packs, f->lanes) * divide_up(g->ny, TEAM_THREADS / f->lanes) *
                       divide_up(g->local_nx, f->march);
     f->by_columns = f->by_columns && (!gpu || compute_full_teams(teams));
+}
+
+static void advance_rows(const model *m, float *field, float *now, int x_begin, int x_end,
+                         row_form form) {
+    const int ny = m->part.ny;
+    const int nz = divide_up(m->part.nz, LINE) * LINE;
+    const int rows = compute_form.tile_rows;
+    const int points = device_is_gpu() ? 1 : block_points(&m->part, form);
+    const int fetch = form.fetch;
+#pragma omp target teams distribute parallel for collapse(3)
+    for (int y = 0; y < ny; y += rows) {
+        for (int x = x_begin; x < x_end; x += X_BLOCK) {
+            for (int z = 0; z < nz; z += points) {
+                const unsigned saved = flush_denormals();
+                step_block(&m->part, &m->medium, field, now, x, smaller(x + X_BLOCK, x_end), y,
+                           smaller(y + rows, ny), z, smaller(points, nz - z), fetch);
+                restore_denormals(saved);
+            }
+        }
+    }
+}
+
+typedef struct trial_fields {
+    const model *m;
+    float *const *fields;
+} trial_fields;
+
+static void try_rows(const void *context, row_form form, int x_begin, int x_end) {
+    const trial_fields *t = context;
+    advance_rows(t->m, t->fields[0], t->fields[1], x_begin, x_end, form);
+}
+
+static void tune_form(const model *m, float *fields[2]) {
+    loop_form *const f = &compute_form;
+    rows_forms = (tuned_rows){rows_untried(), rows_untried()};
+    if (!f->by_columns && !device_is_gpu()) {
+        rows_forms = tune_rows(m->part.local_nx, try_rows, &(trial_fields){m, fields});
+    }
+    f->tile_points = device_is_gpu() ? 1 : block_points(&m->part, rows_forms.memory);
+    f->fetch = rows_forms.memory.fetch;
 }
 
 void compute_enter(const model *m, float *fields[2], float *seismogram, int steps) {
@@ -89,45 +130,50 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
         a[i] = 0;
         b[i] = 0;
     }
+    tune_form(m, fields);
     compute_form.has_receivers = 0;
     for (int r = 0; r < m->num_receivers; ++r) {
         compute_form.has_receivers |= model_receiver(m, a, r, 0, m->part.local_nx) != NULL;
     }
 }
 
-double compute_copy(const model *m, float *fields[2]) {
+static void copy_field(const model *m, float *fields[2]) {
     const size_t count = m->part.count / WIDE;
     wide *const to = (wide *)fields[0];
     const wide *const from = (const wide *)fields[1];
+#pragma omp target teams distribute parallel for thread_limit(512)
+    for (size_t at = 0; at < count; ++at) {
+        to[at] = from[at];
+    }
+}
+
+static void triad(const model *m, float *fields[2], float scale) {
+    const size_t count = (size_t)m->part.local_nx * m->part.plane;
+    float *const a = grid_plane(&m->part, fields[0], 0);
+    const float *const b = grid_plane(&m->part, fields[1], 0);
+    const float *const c = m->medium.factor;
+#pragma omp target teams distribute parallel for
+    for (size_t at = 0; at < count; ++at) {
+        a[at] = b[at] + scale * c[at];
+    }
+}
+
+double compute_bandwidth(const model *m, float *fields[2], const char **measured) {
+    const int gpu = device_is_gpu();
     double best = INFINITY;
     for (int i = 0; i < 4; ++i) {
         const double start = seconds_now();
-#pragma omp target teams distribute parallel for thread_limit(512)
-        for (size_t at = 0; at < count; ++at) {
-            to[at] = from[at];
+        if (gpu) {
+            copy_field(m, fields);
+        } else {
+            triad(m, fields, 0);
         }
         best = fmin(best, seconds_now() - start);
     }
-    return 2 * sizeof(wide) * (double)count / best;
-}
-
-static void advance_rows(const model *m, float *field, float *now, int x_begin, int x_end) {
-    const int ny = m->part.ny;
-    // Whole cache lines; the points past the end of a row stay zero, since damp_z is zero there.
-    const int nz = divide_up(m->part.nz, LINE) * LINE;
-    const int rows = compute_form.tile_rows;
-    const int points = compute_form.tile_points;
-#pragma omp target teams distribute parallel for collapse(3)
-    for (int y = 0; y < ny; y += rows) {
-        for (int x = x_begin; x < x_end; x += X_BLOCK) {
-            for (int z = 0; z < nz; z += points) {
-                const unsigned saved = flush_denormals();
-                step_block(&m->part, &m->medium, field, now, x, smaller(x + X_BLOCK, x_end), y,
-                           smaller(y + rows, ny), z, smaller(points, nz - z));
-                restore_denormals(saved);
-            }
-        }
-    }
+    *measured = gpu ? "copy" : "triad";
+    const grid *g = &m->part;
+    return gpu ? 2 * sizeof(float) * (double)g->count / best
+               : 3 * sizeof(float) * (double)((size_t)g->local_nx * g->plane) / best;
 }
 
 static void advance_columns(const model *m, float *field, float *now, int step, int x_begin,
@@ -170,7 +216,8 @@ static void advance_columns(const model *m, float *field, float *now, int step, 
     }
 }
 
-void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end) {
+void compute_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end,
+                     int is_cached) {
     if (x_end <= x_begin) {
         return;
     }
@@ -178,7 +225,7 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
         advance_columns(m, field, now, step, x_begin, x_end);
         return;
     }
-    advance_rows(m, field, now, x_begin, x_end);
+    advance_rows(m, field, now, x_begin, x_end, is_cached ? rows_forms.cache : rows_forms.memory);
     if (m->source_x >= x_begin && m->source_x < x_end) {
         const float push = model_push(m, step);
 #pragma omp target

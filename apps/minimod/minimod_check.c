@@ -80,7 +80,7 @@ int run_check(const minimod_options *o, double slowest, double fastest, const fl
     progress_start(&bar, "one rank", o->steps, o->progress, 1e-9 * g->nx * g->ny * g->nz,
                    "Gpoints/s");
     for (int step = 1; step <= o->steps; ++step) {
-        model_advance(&m, fields[step % 2], fields[(step + 1) % 2], step, 0, g->nx);
+        model_advance(&m, fields[step % 2], fields[(step + 1) % 2], step, 0, g->nx, rows_untried());
         model_record(&m, fields[step % 2], trace, 0, m.part.local_nx);
         for (int r = 0; r < m.num_receivers; ++r) {
             const size_t at = (size_t)(step - 1) * (size_t)m.num_receivers + (size_t)r;

@@ -7,14 +7,14 @@
 #include <string.h>
 
 void minimod_step(const grid *g, const medium *m, float *previous, float *now, int x_begin,
-                  int x_end) {
+                  int x_end, row_form form) {
     if (x_end <= x_begin) {
         return;
     }
     const int rows = block_rows(g, omp_get_max_threads());
     const int blocks = divide_up(g->ny, rows);
-    // Whole cache lines: the points past the end of a row stay zero, since damp_z is zero there.
     const int row_points = divide_up(g->nz, LINE) * LINE;
+    const int points = block_points(g, form);
 #pragma omp parallel
     {
         const unsigned saved = flush_denormals();
@@ -23,9 +23,9 @@ void minimod_step(const grid *g, const medium *m, float *previous, float *now, i
             const int y = block * rows;
             const int y_end = smaller(y + rows, g->ny);
             for (int x = x_begin; x < x_end; x += X_BLOCK) {
-                for (int z = 0; z < row_points; z += Z_BLOCK) {
+                for (int z = 0; z < row_points; z += points) {
                     step_block(g, m, previous, now, x, smaller(x + X_BLOCK, x_end), y, y_end, z,
-                               smaller(Z_BLOCK, row_points - z));
+                               smaller(points, row_points - z), form.fetch);
                 }
             }
         }

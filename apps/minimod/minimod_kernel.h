@@ -18,11 +18,22 @@ typedef struct medium {
     float *damp_z; // aligned to a cache line, with zeros up to a multiple of LINE
 } medium;
 
+// How a tile takes its rows. Results are the same; which is fastest depends on the processor, and
+// on whether the planes come from memory or from a cache (minimod_tune.h).
+typedef struct row_form {
+    int whole; // whole rows, which hardware prefetchers follow; else parts of them
+    int fetch; // prefetch one row ahead of its use
+} row_form;
+
+// The best guess without a trial.
+static inline row_form rows_untried(void) { return (row_form){.whole = 1, .fetch = 1}; }
+
 // Fills `previous` (the field one step back) with the field one step ahead, for own planes from
 // x_begin up to x_end - 1. Reads `now` up to HALO planes around them. Uses all OpenMP threads. The
-// result at a point does not depend on how the planes are grouped into calls or split over ranks.
+// result at a point does not depend on how the planes are grouped into calls or split over ranks,
+// nor on `form`.
 void minimod_step(const grid *g, const medium *m, float *previous, float *now, int x_begin,
-                  int x_end);
+                  int x_end, row_form form);
 
 // Zeroes a field; each thread first touches the memory that it will compute.
 void minimod_clear(const grid *g, float *field);

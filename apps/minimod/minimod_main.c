@@ -74,7 +74,7 @@ static void report(const model *m, const minimod_options *o, const run_result *r
     const double seconds = comm_max(result->seconds);
     const double put = comm_max(result->put_seconds);
     const double wait = comm_max(result->wait_seconds);
-    const double copied = (double)comm_sum((uint64_t)result->copy_rate);
+    const double bandwidth = (double)comm_sum((uint64_t)result->bandwidth);
     if (g->rank != 0) {
         return;
     }
@@ -96,9 +96,9 @@ static void report(const model *m, const minimod_options *o, const run_result *r
     printf("speed       %.3f Gpoints/s\n", points / seconds * 1e-9);
     // At least: two fields and the factor read, one field written.
     const double moved = 4 * sizeof(float) * points / seconds;
-    printf("memory      %.1f GB/s by least traffic (16 bytes a point), %.2f of a copy there, %.1f "
+    printf("memory      %.1f GB/s by least traffic (16 bytes a point), %.2f of a %s there, %.1f "
            "GB/s\n",
-           moved * 1e-9, moved / copied, copied * 1e-9);
+           moved * 1e-9, moved / bandwidth, result->bandwidth_of, bandwidth * 1e-9);
     printf("checksum    %016llx\n", (unsigned long long)digest);
     fflush(stdout);
 }

@@ -278,8 +278,9 @@ float model_push(const model *m, int step) {
     return (float)ricker(m->frequency, (step - 1) * m->dt);
 }
 
-void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end) {
-    minimod_step(&m->part, &m->medium, field, now, x_begin, x_end);
+void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end,
+                   row_form form) {
+    minimod_step(&m->part, &m->medium, field, now, x_begin, x_end, form);
     if (m->source_x >= x_begin && m->source_x < x_end) {
         const float push = model_push(m, step);
         *model_source(m, field) += m->source_scale * push;

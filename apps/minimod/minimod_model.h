@@ -32,7 +32,8 @@ void model_free(model *m);
 
 // Computes own planes x_begin to x_end - 1 of `step` (counted from 1), with the source if it lies
 // there. `field` holds step - 2 before and `step` afterwards; `now` holds step - 1.
-void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end);
+void model_advance(const model *m, float *field, float *now, int step, int x_begin, int x_end,
+                   row_form form);
 
 // Returns the value that the source adds to its point in `step`, before scaling with source_scale.
 float model_push(const model *m, int step);

@@ -22,7 +22,7 @@ void run_steps(const model *m, const minimod_options *o, float *fields[2], run_r
     compute_enter(m, fields, result->seismogram, o->steps);
     steps_init(m, o, fields, result->seismogram);
     comm_barrier();
-    result->copy_rate = compute_copy(m, fields);
+    result->bandwidth = compute_bandwidth(m, fields, &result->bandwidth_of);
     progress bar;
     progress_start(&bar, comm_name(), o->steps, g->rank == 0 ? o->progress : 0,
                    1e-9 * g->nx * g->ny * g->nz, "Gpoints/s");

@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 typedef struct run_result {
-    float *field;       // after the last step (one of the two buffers)
-    float *seismogram;  // [step][receiver]; on rank 0 complete, elsewhere own receivers
-    double seconds;     // of the time loop on this rank
-    double put_seconds; // of it in halo_start
-    double copy_rate; // bytes per second of a copy of this rank's field on the device of the steps
+    float *field;        // after the last step (one of the two buffers)
+    float *seismogram;   // [step][receiver]; on rank 0 complete, elsewhere own receivers
+    double seconds;      // of the time loop on this rank
+    double put_seconds;  // of it in halo_start
     double wait_seconds; // of it in halo_finish
+    double bandwidth;    // of compute_bandwidth, on this rank
+    const char *bandwidth_of;
 } run_result;
 
 // Runs all steps with halo exchange. `fields` are two arrays of part.count floats from comm_alloc.

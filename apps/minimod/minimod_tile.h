@@ -14,7 +14,7 @@
 #define HAS_MXCSR 1
 #endif
 
-enum { X_BLOCK = 4, Z_BLOCK = 128 };
+enum { X_BLOCK = 4, Z_BLOCK = 96 };
 
 // One point a step ahead: ring[r] is the sum of its six neighbours r + 1 points away, `before` its
 // value a step back. The expressions are the same in every form of the kernel, and the compiler
@@ -60,40 +60,106 @@ static inline void step_row(float *restrict ahead, const float *restrict u,
     }
 }
 
-// Prefetches the three streams from memory one row ahead of their use: the hardware prefetcher
-// stops between the short parts of rows that the blocking makes (1.4 times faster with
-// prefetching).
-static inline void fetch_ahead(const float *ahead, const float *u_front, const float *factor,
-                               int nz) {
-    for (int z = 0; z < nz; z += LINE) {
-        __builtin_prefetch(ahead + z, 1);
-        __builtin_prefetch(u_front + z);
-        __builtin_prefetch(factor + z);
-    }
-}
-
-// Computes X_BLOCK planes, rows y_begin to y_end - 1, Z_BLOCK points of each row: data that
-// neighbouring points share then stays in the first-level cache (12 rows along X, 9 along Y in each
-// of 4 planes).
-static inline void step_block(const grid *g, const medium *m, float *previous, float *now,
-                              int x_begin, int x_end, int y_begin, int y_end, int z_begin, int nz) {
-    for (int y = y_begin; y < y_end; ++y) {
-        const size_t at = (size_t)y * g->pitch + (size_t)z_begin;
-        for (int x = x_begin; x < x_end; ++x) {
-            float *const ahead = grid_plane(g, previous, x) + at;
-            const float *const u = grid_plane(g, now, x) + at;
-            const float *const factor = m->factor + (size_t)x * g->plane + at;
 #if !defined(ON_GPU)
-            fetch_ahead(ahead + g->pitch, u + HALO * g->plane + g->pitch, factor + g->pitch, nz);
-#endif
-            step_row(ahead, u, factor, m->damp_x[x] * m->damp_y[y], m->damp_z + z_begin, nz,
-                     (ptrdiff_t)g->pitch, (ptrdiff_t)g->plane);
+// Computes the same part of a row in each of X_BLOCK planes: what the planes share along X is
+// loaded once (1.3 times as fast as plane by plane from the first-level cache of a Sapphire
+// Rapids).
+static inline void step_rows(float *restrict ahead, const float *restrict u,
+                             const float *restrict factor, const float damp_xy[X_BLOCK],
+                             const float *restrict damp_z, ptrdiff_t nz, ptrdiff_t row,
+                             ptrdiff_t plane) {
+    if (nz % LINE != 0) {
+        __builtin_unreachable();
+    }
+#pragma omp simd
+    for (ptrdiff_t z = 0; z < nz; ++z) {
+        float column[X_BLOCK + 2 * HALO];
+        for (int k = 0; k < X_BLOCK + 2 * HALO; ++k) {
+            column[k] = u[z + (k - HALO) * plane];
+        }
+        for (int k = 0; k < X_BLOCK; ++k) {
+            const float *const v = u + k * plane;
+            const float *const at = column + k + HALO;
+            const float ring1 =
+                (v[z - 1] + v[z + 1]) + (v[z - row] + v[z + row]) + (at[-1] + at[1]);
+            const float ring2 =
+                (v[z - 2] + v[z + 2]) + (v[z - 2 * row] + v[z + 2 * row]) + (at[-2] + at[2]);
+            const float ring3 =
+                (v[z - 3] + v[z + 3]) + (v[z - 3 * row] + v[z + 3 * row]) + (at[-3] + at[3]);
+            const float ring4 =
+                (v[z - 4] + v[z + 4]) + (v[z - 4 * row] + v[z + 4 * row]) + (at[-4] + at[4]);
+            const float ring[HALO] = {ring1, ring2, ring3, ring4};
+            float *const to = ahead + z + k * plane;
+            *to = step_point(*at, ring, factor[z + k * plane], damp_xy[k] * damp_z[z], *to);
         }
     }
+}
+#endif
+
+#if !defined(ON_GPU)
+// Computes a row in each of X_BLOCK planes, cache line by cache line, and prefetches the lines of
+// the next row that the step reads from memory. In between they find a line fill buffer; all
+// prefetches of a row at once would wait for one another.
+static inline void step_rows_fetching(float *restrict ahead, const float *restrict u,
+                                      const float *restrict factor, const float damp_xy[X_BLOCK],
+                                      const float *restrict damp_z, ptrdiff_t nz, ptrdiff_t row,
+                                      ptrdiff_t plane) {
+    for (ptrdiff_t z = 0; z < nz; z += LINE) {
+        for (int k = 0; k < X_BLOCK; ++k) {
+            const ptrdiff_t next = z + row + k * plane;
+            __builtin_prefetch(ahead + next, 1);
+            __builtin_prefetch(u + next + HALO * plane);
+            __builtin_prefetch(factor + next);
+        }
+        step_rows(ahead + z, u + z, factor + z, damp_xy, damp_z + z, LINE, row, plane);
+    }
+}
+#endif
+
+// Computes X_BLOCK planes or fewer, rows y_begin to y_end - 1, nz points of each row from z_begin
+// on. What neighbouring points share comes from the second-level cache at most.
+static inline void step_block(const grid *g, const medium *m, float *previous, float *now,
+                              int x_begin, int x_end, int y_begin, int y_end, int z_begin, int nz,
+                              int fetch) {
+    const ptrdiff_t row = (ptrdiff_t)g->pitch;
+    const ptrdiff_t plane = (ptrdiff_t)g->plane;
+    const float *const damp_z = m->damp_z + z_begin;
+    for (int y = y_begin; y < y_end; ++y) {
+        const size_t at = (size_t)y * g->pitch + (size_t)z_begin;
+        float *const ahead = grid_plane(g, previous, x_begin) + at;
+        const float *const u = grid_plane(g, now, x_begin) + at;
+        const float *const factor = m->factor + (size_t)x_begin * g->plane + at;
+#if !defined(ON_GPU)
+        if (x_end - x_begin == X_BLOCK) {
+            float damp_xy[X_BLOCK];
+            for (int k = 0; k < X_BLOCK; ++k) {
+                damp_xy[k] = m->damp_x[x_begin + k] * m->damp_y[y];
+            }
+            if (fetch) {
+                step_rows_fetching(ahead, u, factor, damp_xy, damp_z, nz, row, plane);
+            } else {
+                step_rows(ahead, u, factor, damp_xy, damp_z, nz, row, plane);
+            }
+            continue;
+        }
+#endif
+        for (int k = 0; k < x_end - x_begin; ++k) {
+            step_row(ahead + k * plane, u + k * plane, factor + k * plane,
+                     m->damp_x[x_begin + k] * m->damp_y[y], damp_z, nz, row, plane);
+        }
+    }
+    (void)fetch;
 }
 
 static inline int smaller(int a, int b) { return a < b ? a : b; }
 static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+// Points of a row per block: whole cache lines. The points past the end of a row stay zero, since
+// damp_z is zero there.
+static inline int block_points(const grid *g, row_form form) {
+    const int lines = divide_up(g->nz, LINE);
+    return (form.whole ? lines : divide_up(lines, divide_up(lines, Z_BLOCK / LINE))) * LINE;
+}
 
 // Rows per block: the planes that a block's sweep along X keeps reading should stay in half of a
 // 1 MiB second-level cache, and the number of blocks is a multiple of the number of threads.

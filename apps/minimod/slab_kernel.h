@@ -30,13 +30,11 @@ static inline void slab_clear(const slab_view *v, const float *row, int rows_ali
 // Computes a block of rows from y on.
 static inline void slab_block(const slab_view *v, float *field, float *now, int y, int rows) {
     const grid *g = &v->part;
-    const int points = divide_up(g->nz, LINE) * LINE;
+    const int points = block_points(g, rows_untried());
     const unsigned saved = flush_denormals();
     for (int x = 0; x < g->local_nx; x += X_BLOCK) {
-        for (int z = 0; z < points; z += Z_BLOCK) {
-            step_block(g, &v->medium, field, now, x, smaller(x + X_BLOCK, g->local_nx), y,
-                       smaller(y + rows, g->ny), z, smaller(Z_BLOCK, points - z));
-        }
+        step_block(g, &v->medium, field, now, x, smaller(x + X_BLOCK, g->local_nx), y,
+                   smaller(y + rows, g->ny), 0, points, rows_untried().fetch);
     }
     restore_denormals(saved);
 }

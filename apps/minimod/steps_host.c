@@ -19,7 +19,7 @@ void steps_init(const model *m, const minimod_options *o, float *fields[2], floa
 static void step_without_overlap(const model *m, float *field, float *now, int step,
                                  run_result *result) {
     const grid *g = &m->part;
-    compute_advance(m, field, now, step, 0, g->local_nx);
+    compute_advance(m, field, now, step, 0, g->local_nx, 0);
     const double start = seconds_now();
     halo_start(g, field, step);
     const double started = seconds_now();
@@ -33,15 +33,15 @@ static void step_with_overlap(const model *m, float *field, float *now, int step
     const grid *g = &m->part;
     // With fewer than two edges' planes, the edges are all there is.
     const int interior_end = g->local_nx >= 2 * HALO ? g->local_nx - HALO : HALO;
-    compute_advance(m, field, now, step, 0, HALO);
-    compute_advance(m, field, now, step, interior_end, g->local_nx);
+    compute_advance(m, field, now, step, 0, HALO, 0);
+    compute_advance(m, field, now, step, interior_end, g->local_nx, 0);
     const double start = seconds_now();
     halo_start(g, field, step);
     const double started = seconds_now();
     const int stride = halo_progress_interval > 0 ? halo_progress_interval : interior_end;
     for (int x = HALO; x < interior_end; x += stride) {
         const int x_end = x + stride < interior_end ? x + stride : interior_end;
-        compute_advance(m, field, now, step, x, x_end);
+        compute_advance(m, field, now, step, x, x_end, 0);
         if (halo_progress_interval > 0) {
             halo_progress();
         }
@@ -54,10 +54,10 @@ static void step_with_overlap(const model *m, float *field, float *now, int step
 
 // Computes planes of a step, and stores what receivers there see.
 static void compute_planes(const model *m, float *fields[2], int step, int x_begin, int x_end,
-                           run_result *result) {
+                           int is_cached, run_result *result) {
     if (x_begin < x_end) {
         float *const field = fields[step % 2];
-        compute_advance(m, field, fields[(step + 1) % 2], step, x_begin, x_end);
+        compute_advance(m, field, fields[(step + 1) % 2], step, x_begin, x_end, is_cached);
         compute_record(m, field, result->seismogram, step, x_begin, x_end);
     }
 }
@@ -85,7 +85,7 @@ static void sweep(const model *m, const wavefront *w, float *fields[2], run_resu
             const int end = begin + HALO;
             compute_planes(m, fields, w->first + s - 1,
                            begin > front_begin(w, s) ? begin : front_begin(w, s),
-                           end < front_end(w, s) ? end : front_end(w, s), result);
+                           end < front_end(w, s) ? end : front_end(w, s), s > 1, result);
         }
         if (halo_progress_interval > 0) {
             halo_progress();
@@ -100,8 +100,8 @@ static void steps_together(const model *m, const wavefront *w, float *fields[2],
     const grid *g = &m->part;
     for (int s = 1; s <= w->count; ++s) {
         const int step = w->first + s - 1;
-        compute_planes(m, fields, step, 0, front_begin(w, s), result);
-        compute_planes(m, fields, step, front_end(w, s), w->planes, result);
+        compute_planes(m, fields, step, 0, front_begin(w, s), 0, result);
+        compute_planes(m, fields, step, front_end(w, s), w->planes, 0, result);
         const double start = seconds_now();
         halo_start(g, fields[step % 2], step);
         result->put_seconds += seconds_now() - start;

@@ -93,7 +93,7 @@ IN_REGION void rows_tile(const region_plan *p, int step, int x_begin, int x_end)
         for (int x = x_begin; x < x_end; x += X_BLOCK) {
             for (int z = 0; z < nz; z += points) {
                 step_block(g, &m->medium, field, now, x, smaller(x + X_BLOCK, x_end), y,
-                           smaller(y + rows, g->ny), z, smaller(points, nz - z));
+                           smaller(y + rows, g->ny), z, smaller(points, nz - z), p->form.fetch);
             }
         }
     }

@@ -2,14 +2,17 @@
 // The kernel and the model of Minimod against what is known of waves; one rank, no communication.
 extern "C" {
 #include "minimod/minimod_model.h"
+#include "minimod/minimod_tune.h"
 }
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -53,7 +56,7 @@ public:
     void step() {
         ++steps_;
         model_advance(&model_, fields_[steps_ % 2], fields_[(steps_ + 1) % 2], steps_, 0,
-                      model_.part.nx);
+                      model_.part.nx, rows_untried());
     }
     float at(int x, int y, int z) {
         return grid_plane(
@@ -191,14 +194,55 @@ TEST(minimod_kernel, grouping_of_planes_does_not_change_a_bit) {
             }
         }
     }
-    minimod_step(&g, &whole.get().medium, a, b, 0, g.nx);
+    minimod_step(&g, &whole.get().medium, a, b, 0, g.nx, rows_untried());
     std::vector<float> result(a, a + g.count - 16);
     minimod_clear(&g, a);
     for (int x = g.nx - 1; x >= 0; --x) {
-        minimod_step(&g, &whole.get().medium, a, b, x, x + 1);
+        minimod_step(&g, &whole.get().medium, a, b, x, x + 1, rows_untried());
     }
     EXPECT_TRUE(std::equal(result.begin(), result.end(), a));
+    // Nor does the form of the loop.
+    for (int form = 0; form < 4; ++form) {
+        minimod_clear(&g, a);
+        minimod_step(&g, &whole.get().medium, a, b, 0, g.nx,
+                     row_form{.whole = form % 2, .fetch = form / 2});
+        EXPECT_TRUE(std::equal(result.begin(), result.end(), a)) << "form " << form;
+    }
     EXPECT_TRUE(std::any_of(result.begin(), result.end(), [](float v) { return v != 0; }));
+}
+
+/// What the trials of a machine were, for which whole rows are slow, and prefetching helps in
+/// memory.
+struct trials {
+    std::vector<int> planes_of_form = {0, 0, 0, 0};
+    int last_x = 0;
+};
+
+TEST(minimod_tune, takes_the_fastest_form_of_memory_and_of_a_cache) {
+    trials seen;
+    const auto trial = [](const void *context, row_form form, int x_begin, int x_end) {
+        auto &to = *static_cast<trials *>(const_cast<void *>(context));
+        to.planes_of_form[static_cast<std::size_t>(2 * form.whole + form.fetch)] += x_end - x_begin;
+        to.last_x = std::max(to.last_x, x_end);
+        const bool is_cached = x_end - x_begin == 4;
+        const bool is_slow = form.whole != 0 || (form.fetch != 0) == is_cached;
+        std::this_thread::sleep_for(std::chrono::milliseconds(is_slow ? 12 : 2));
+    };
+    const tuned_rows tuned = tune_rows(35, trial, &seen);
+    EXPECT_EQ(tuned.memory.whole, 0);
+    EXPECT_EQ(tuned.memory.fetch, 1);
+    EXPECT_EQ(tuned.cache.whole, 0);
+    EXPECT_EQ(tuned.cache.fetch, 0);
+    // Each form computes four parts of 8 planes, and the first 4 planes four times.
+    EXPECT_EQ(seen.planes_of_form, (std::vector<int>{48, 48, 48, 48}));
+    EXPECT_EQ(seen.last_x, 32);
+}
+
+TEST(minimod_tune, too_few_planes_are_not_tried) {
+    const auto trial = [](const void *, row_form, int, int) { FAIL(); };
+    const tuned_rows tuned = tune_rows(15, trial, nullptr);
+    EXPECT_EQ(tuned.memory.whole, rows_untried().whole);
+    EXPECT_EQ(tuned.cache.fetch, rows_untried().fetch);
 }
 
 TEST(minimod_grid, split_covers_every_plane_once) {
