@@ -2,7 +2,8 @@
 // Target regions, maps and allocations on the default device, for bench/compare-offload. Does not
 // use DiOMP. Rows: region (an empty one), map_tofrom (a region that maps an array and changes its
 // first byte), enter_exit (enter data and exit data of an array, without copies), target_alloc
-// (omp_target_alloc and omp_target_free).
+// (omp_target_alloc and omp_target_free), copy_to and copy_from (omp_target_memcpy of private host
+// memory).
 #include "bench/session.h"
 
 #include <omp.h>
@@ -78,6 +79,30 @@ void measure_size(const sampling &how, report &results, std::size_t nbytes) {
     add(results, "target_alloc", nbytes, times[2]);
 }
 
+void copy(void *to, const void *from, std::size_t nbytes, int to_device, int from_device) {
+    if (omp_target_memcpy(to, from, nbytes, 0, 0, to_device, from_device) != 0) {
+        fail("a copy failed");
+    }
+}
+
+void measure_copies(const sampling &how, report &results, std::size_t nbytes) {
+    int const device = omp_get_default_device();
+    int const host = omp_get_initial_device();
+    buffer const memory = private_buffer(nbytes);
+    char *const array = memory.get();
+    void *const there = omp_target_alloc(nbytes, device);
+    if (there == nullptr) {
+        fail("no memory on the device");
+    }
+    std::vector<body> const bodies{
+        single_rank_body([=] { copy(there, array, nbytes, device, host); }),
+        single_rank_body([=] { copy(array, there, nbytes, host, device); })};
+    std::vector<timing> const times = measure(bodies, how);
+    omp_target_free(there, device);
+    add(results, "copy_to", nbytes, times[0]);
+    add(results, "copy_from", nbytes, times[1]);
+}
+
 } // namespace
 } // namespace diomp::bench
 
@@ -91,6 +116,9 @@ int main(int argc, char **argv) {
     add(results, "region", 0, measure(std::span(&empty, 1), wanted.how).front());
     for (std::size_t const nbytes : {std::size_t{64}, 4 * kib, 64 * kib, mib, 16 * mib}) {
         measure_size(wanted.how, results, nbytes);
+    }
+    for (std::size_t const nbytes : {64 * kib, mib, 16 * mib, 64 * mib}) {
+        measure_copies(wanted.how, results, nbytes);
     }
     return results.write_files(wanted.json, wanted.csv) ? 0 : 1;
 }

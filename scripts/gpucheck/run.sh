@@ -370,6 +370,7 @@ run_all() {
     network
     gpu_test figures.plans 30 $(ranks 1 bench_plans)
     gpu_test figures.regions 60 $(program bench_region_latency)
+    gpu_test figures.regions_copied_by_driver 60 env DIOMP_COPY_THREADS=0 $(program bench_region_latency)
     gpu_test figures.minimod.np1 60 $(ranks 1 minimod-target $large)
     gpu_test figures.matmul.np1 60 $(ranks 1 matmul-target --n 4096)
     gpu_test figures.matmul_8192.np1 60 $(ranks 1 matmul-target --n 8192)

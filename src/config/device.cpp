@@ -92,6 +92,11 @@ std::span<const setting_row> device_rows() {
          "longer). auto: the choice of CUDA's driver, but block if the node has more ranks than "
          "cores.",
          value<choice<wait_choices>>([](auto &s) -> auto & { return s.device.wait; })},
+        {"DIOMP_COPY_THREADS", "integer", "auto",
+         "Threads of a process that copy large private host memory (from 4 MiB on) from and to "
+         "CUDA devices through pinned memory, with the caller's. Below 2: CUDA's driver copies. "
+         "auto: one for two processors of the process, at most 4.",
+         value<auto_number<0, -1>>([](auto &s) -> auto & { return s.device.copy_threads; })},
         {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
          "Copies of a GPU that may be in flight at a time, per rank; at the limit the rank waits "
          "for half of them.",

@@ -32,6 +32,8 @@ def main():
     expected = {("region", "-"): [(0, libraries)]}
     for operation in ("map_tofrom", "enter_exit", "target_alloc"):
         expected[operation, "-"] = [(size, libraries) for size in sizes]
+    for operation in ("copy_to", "copy_from"):
+        expected[operation, "-"] = [(size, libraries) for size in sizes[2:] + [64 << 20]]
     for buffers in ("device", "mapped"):
         expected["put", buffers] = [(size, ["diomp", "host"]) for size in [8] + sizes[1:]]
     found = columns(document["results"])

@@ -72,13 +72,21 @@ bool maps() { return !stand_in::is_set_to("FAKE_CUDA_VMM", "none"); }
 
 bool exists(int device) { return device >= 0 && device < static_cast<int>(all().devices.size()); }
 
-/// As far as it goes; true: nothing is left. Work is asked without the mutex, since it copies; a
-/// stream is used by one thread at a time.
-bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
-    while (!of.pending.empty()) {
+bool known(const char *function, stream *of) {
+    if (!all().streams.contains(of)) {
+        complain(function, "no such stream", 0);
+        return false;
+    }
+    return true;
+}
+
+} // namespace
+
+bool carry_out(stream &of, std::unique_lock<std::mutex> &guard, unsigned long long end) {
+    while (!of.pending.empty() && of.num_complete < end) {
         pending_item const next = of.pending.front();
         if (next.kernel) {
-            fake_cuda::carry_out(*next.kernel);
+            carry_out(*next.kernel);
         } else if (next.work == nullptr) {
             move_bytes(next.dst, next.src, next.size);
             bool const by_host = owner_of(next.dst) < 0 || owner_of(next.src) < 0;
@@ -92,19 +100,11 @@ bool carry_out(stream &of, std::unique_lock<std::mutex> &guard) {
             }
         }
         of.pending.pop_front();
+        ++of.num_complete;
     }
     return true;
 }
 
-bool known(const char *function, stream *of) {
-    if (!all().streams.contains(of)) {
-        complain(function, "no such stream", 0);
-        return false;
-    }
-    return true;
-}
-
-} // namespace
 } // namespace fake_cuda
 
 using namespace fake_cuda;

@@ -154,6 +154,7 @@ struct stream {
     int device = 0;
     int questions = 0;
     std::deque<pending_item> pending;
+    unsigned long long num_complete = 0;
 };
 
 /// Everything, under one mutex.
@@ -171,7 +172,8 @@ struct world {
     std::map<module *, std::unique_ptr<module>> modules;
     std::map<std::pair<module *, std::string>, function> functions;
     int launches = 0;
-    std::size_t host_bytes = 0; ///< copied between devices and the host
+    std::size_t host_bytes = 0;       ///< copied between devices and the host
+    std::size_t largest_pageable = 0; ///< bytes of a copy from or to host memory that is not pinned
     unsigned long long last_handle = 0;
     std::string complaints;
 
@@ -187,12 +189,18 @@ bool peers_exist();
 std::size_t used_on(int device);
 /// Whether `device` may touch the range; host memory always.
 bool may_touch(int device, device_address from, std::size_t size);
+/// Whether the driver has allocated or registered the host memory there.
+bool is_pinned(const void *where);
 /// The device in whose memory the address lies; -1: none.
 int owner_of(device_address where);
 
 /// Reads or writes memory of any sort.
 void transfer(bool reading, device_address where, char *buffer, std::size_t size);
 void carry_out(const launch &what);
+/// Carries out what is pending, until num_complete is `end`; false: work of the first item is not
+/// complete. Work is asked without the mutex, since it copies; a stream is used by one thread at a
+/// time.
+bool carry_out(stream &of, std::unique_lock<std::mutex> &guard, unsigned long long end = ~0ULL);
 /// Lets the processor load and store the page of an address of a device, or forbids it again.
 void expose(device_address where, bool allow);
 /// Carries out a copy between device memory and host memory of any sort.

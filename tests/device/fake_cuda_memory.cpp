@@ -134,6 +134,18 @@ void move_bytes(device_address dst, device_address src, std::size_t size) {
     transfer(false, dst, between.data(), size);
 }
 
+bool is_pinned(const void *where) {
+    auto const in = [where](const std::map<void *, std::size_t> &ranges) {
+        auto const after = ranges.upper_bound(const_cast<void *>(where));
+        if (after == ranges.begin()) {
+            return false;
+        }
+        auto const &[base, size] = *std::prev(after);
+        return static_cast<const char *>(where) < static_cast<const char *>(base) + size;
+    };
+    return in(all().host_allocations) || in(all().registered);
+}
+
 int owner_of(device_address where) {
     world &w = all();
     if (auto const mapped = holding(w.mappings, where); mapped != w.mappings.end()) {
@@ -353,8 +365,7 @@ EXPORTED int cuMemImportFromShareableHandle(unsigned long long *handle, void *sh
 EXPORTED int cuPointerGetAttribute(void *into, int which, device_address where) {
     FAKE_CUDA_ENTER
     int const device = owner_of(where);
-    bool const pinned = all().host_allocations.contains(pointer(where)) ||
-                        all().registered.contains(pointer(where));
+    bool const pinned = is_pinned(pointer(where));
     if (device < 0 && !pinned) {
         return invalid_value; // as for any address that the driver does not know
     }

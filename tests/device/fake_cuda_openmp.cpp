@@ -4,8 +4,10 @@
 // nothing here say so when they are called.
 #include "device/fake_cuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 using namespace fake_cuda;
 
@@ -15,13 +17,33 @@ using namespace fake_cuda;
 EXPORTED int cuMemHostAlloc(void **base, std::size_t size, unsigned flags);
 EXPORTED int cuMemcpyAsync(device_address dst, device_address src, std::size_t size, void *on);
 
+/// With FAKE_CUDA_SHOW_PAGEABLE, the largest copy of pageable memory is printed at the end.
+static void note_host_side(const void *host, std::size_t size) {
+    static bool const is_shown = [] {
+        bool const wanted = std::getenv("FAKE_CUDA_SHOW_PAGEABLE") != nullptr;
+        if (wanted) {
+            std::atexit([] {
+                std::printf("largest pageable copy: %zu\n", all().largest_pageable);
+                std::fflush(stdout);
+            });
+        }
+        return wanted;
+    }();
+    std::lock_guard const guard(all().mutex);
+    if (is_shown && !is_pinned(host)) {
+        all().largest_pageable = std::max(all().largest_pageable, size);
+    }
+}
+
 EXPORTED int cuMemAllocHost_v2(void **base, std::size_t size) {
     return cuMemHostAlloc(base, size, 1);
 }
 EXPORTED int cuMemcpyHtoDAsync_v2(device_address dst, const void *src, std::size_t size, void *on) {
+    note_host_side(src, size);
     return cuMemcpyAsync(dst, reinterpret_cast<device_address>(src), size, on);
 }
 EXPORTED int cuMemcpyDtoHAsync_v2(void *dst, device_address src, std::size_t size, void *on) {
+    note_host_side(dst, size);
     return cuMemcpyAsync(reinterpret_cast<device_address>(dst), src, size, on);
 }
 EXPORTED int cuMemcpyDtoDAsync_v2(device_address dst, device_address src, std::size_t size,
@@ -81,14 +103,41 @@ EXPORTED int cuCtxSetLimit(int /*which*/, std::size_t /*value*/) {
 }
 
 // The plugin keeps events in stock.
+namespace {
+struct event {
+    stream *of = nullptr;
+    unsigned long long end = 0; ///< items of the stream that it waits for
+};
+} // namespace
+
 EXPORTED int cuEventCreate(void **into, unsigned /*flags*/) {
     FAKE_CUDA_ENTER_CONTEXT
-    *into = std::malloc(1);
+    *into = new event;
     return ok;
 }
 EXPORTED int cuEventDestroy(void *of) {
     FAKE_CUDA_ENTER_CONTEXT
-    std::free(of);
+    delete static_cast<event *>(of);
+    return ok;
+}
+EXPORTED int cuEventRecord(void *of, void *on) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const recorded = static_cast<stream *>(on);
+    if (!all().streams.contains(recorded)) {
+        return complain(__func__, "no such stream", invalid_handle);
+    }
+    *static_cast<event *>(of) = {recorded, recorded->num_complete + recorded->pending.size()};
+    return ok;
+}
+EXPORTED int cuEventSynchronize(void *of) {
+    FAKE_CUDA_ENTER_CONTEXT
+    event const awaited = *static_cast<event *>(of);
+    // All that a stream had is complete once it is gone.
+    while (all().streams.contains(awaited.of) && !carry_out(*awaited.of, guard, awaited.end)) {
+        guard.unlock();
+        std::this_thread::yield();
+        guard.lock();
+    }
     return ok;
 }
 
@@ -109,8 +158,6 @@ FAKE_CUDA_HAS_NOT(cuMemsetD32Async)
 FAKE_CUDA_HAS_NOT(cuMemsetD8Async)
 FAKE_CUDA_HAS_NOT(cuOccupancyMaxPotentialBlockSize)
 FAKE_CUDA_HAS_NOT(cuStreamAddCallback)
-FAKE_CUDA_HAS_NOT(cuEventRecord)
-FAKE_CUDA_HAS_NOT(cuEventSynchronize)
 FAKE_CUDA_HAS_NOT(cuStreamWaitEvent)
 FAKE_CUDA_HAS_NOT(cuFuncGetAttribute)
 FAKE_CUDA_HAS_NOT(cuMemAllocAsync)

@@ -20,6 +20,24 @@ run 2
 run 4
 run 4 DIOMP_NODE_SIZE=2
 run 3 DIOMP_NODE_SIZE=2 DIOMP_DEVICE_PATHS=bounce
+# Large private memory passes through pinned chunks, unless the driver is to copy it, or another thread has them.
+# pageable RANKS BYTES [NAME=VALUE]...: the largest copy of memory that is not pinned.
+pageable() {
+    ranks=$1
+    bytes=$2
+    shift 2
+    (run "$ranks" FAKE_CUDA_SHOW_PAGEABLE=1 "$@") >"$work/shown" || { cat "$work/shown" && exit 1; }
+    [ "$(grep -c "largest pageable copy: $bytes\$" "$work/shown")" = "$ranks" ] || {
+        echo "wanted pageable copies of $bytes with $*:" && cat "$work/shown" && exit 1
+    }
+}
+whole=$((41 * 1024 * 1024 + 12345))
+pageable 1 20000 DIOMP_COPY_THREADS=3
+pageable 2 20000 DIOMP_COPY_THREADS=2
+pageable 1 20000 DIOMP_COPY_THREADS=64
+pageable 1 $whole DIOMP_COPY_THREADS=0
+pageable 1 $whole DIOMP_COPY_THREADS=1
+run 2 DIOMP_COPY_THREADS=3 ALL_AT_ONCE=1
 # How threads wait: flags of the context, by the setting and by ranks and cores.
 # wait_flags RANKS FLAGS [NAME=VALUE]...
 wait_flags() {

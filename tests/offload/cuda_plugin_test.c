@@ -6,12 +6,47 @@
 
 #include <omp.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { LENGTH = 5000 };
 
 #pragma omp begin declare target
 int32_t in_the_image; /* the plugin starts for an image */
 #pragma omp end declare target
+
+/* Private memory, at addresses and of sizes that no chunk has, from several threads at once. Bytes
+ * around it stay as they are. */
+enum { PRIVATE_BYTES = (41 << 20) + 12345, EDGE = 7 };
+
+static unsigned char byte_of(size_t at, int round) {
+    return (unsigned char)(at * 131 + at / 4099 + 17 * (size_t)round);
+}
+
+static void copy_private(int device, int round) {
+    int const host = omp_get_initial_device();
+    unsigned char *const sent = malloc(PRIVATE_BYTES + 2 * EDGE);
+    unsigned char *const got = malloc(PRIVATE_BYTES + 2 * EDGE);
+    void *const there = omp_target_alloc(PRIVATE_BYTES, device);
+    CHECK(sent != NULL && got != NULL && there != NULL);
+    for (size_t i = 0; i < PRIVATE_BYTES; ++i) {
+        sent[EDGE + i] = byte_of(i, round);
+    }
+    memset(got, 0x5a, PRIVATE_BYTES + 2 * EDGE);
+    CHECK(omp_target_memcpy(there, sent, PRIVATE_BYTES, 0, EDGE, device, host) == 0);
+    /* It has been read. */
+    memset(sent, 0, PRIVATE_BYTES);
+    CHECK(omp_target_memcpy(got, there, PRIVATE_BYTES, EDGE, 0, host, device) == 0);
+    for (size_t i = 0; i < PRIVATE_BYTES; ++i) {
+        CHECK(got[EDGE + i] == byte_of(i, round));
+    }
+    for (size_t i = 0; i < EDGE; ++i) {
+        CHECK(got[i] == 0x5a && got[EDGE + PRIVATE_BYTES + i] == 0x5a);
+    }
+    omp_target_free(there, device);
+    free(sent);
+    free(got);
+}
 
 int main(void) {
     int const me = ompx_rank_num();
@@ -49,6 +84,14 @@ int main(void) {
     /* Ranks that give one number mean one device. */
     void *const first = ompx_target_alloc(100, 0, ompx_symmetric_mem_alloc);
     CHECK(first != NULL && ompx_target_free(first, 0) == 0);
+    copy_private(device, 0);
+    if (getenv("ALL_AT_ONCE") != NULL) {
+#pragma omp parallel for num_threads(3)
+        for (int thread = 0; thread < 3; ++thread) {
+            copy_private(device, 1 + thread);
+        }
+    }
+    copy_private(device, 7);
     printf("plugin for CUDA: ok\n");
     return 0;
 }

@@ -20,6 +20,7 @@
 
 #include "Plan.h"
 
+#include "PinnedCopies.h"
 #include "RecordedPlan.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -31,6 +32,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -327,8 +329,14 @@ int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
 int32_t WRAP(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
     GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
     int64_t Size, __tgt_async_info *AsyncInfo) {
-  const int32_t Outcome = REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-      Plugin, DeviceId, TgtPtr, HstPtr, Size, AsyncInfo);
+  const std::optional<int32_t> Copied = diomp::copyThroughPinned(
+      *Plugin, DeviceId,
+      {true, static_cast<char *>(TgtPtr), static_cast<char *>(HstPtr), Size},
+      AsyncInfo);
+  const int32_t Outcome =
+      Copied ? *Copied
+             : REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
+                   Plugin, DeviceId, TgtPtr, HstPtr, Size, AsyncInfo);
   if (diomp::isRecording())
     recordTransfer({Plugin, DeviceId}, {true, TgtPtr, HstPtr, Size}, Outcome);
   return Outcome;
@@ -337,9 +345,14 @@ int32_t WRAP(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
 int32_t WRAP(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
     GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
     int64_t Size, __tgt_async_info *AsyncInfo) {
+  const std::optional<int32_t> Copied = diomp::copyThroughPinned(
+      *Plugin, DeviceId,
+      {false, static_cast<char *>(TgtPtr), static_cast<char *>(HstPtr), Size},
+      AsyncInfo);
   const int32_t Outcome =
-      REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-          Plugin, DeviceId, HstPtr, TgtPtr, Size, AsyncInfo);
+      Copied ? *Copied
+             : REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
+                   Plugin, DeviceId, HstPtr, TgtPtr, Size, AsyncInfo);
   if (diomp::isRecording())
     recordTransfer({Plugin, DeviceId}, {false, TgtPtr, HstPtr, Size}, Outcome);
   return Outcome;

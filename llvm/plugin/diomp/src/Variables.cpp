@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Offload.h"
+#include "PinnedCopies.h"
 #include "PluginManager.h"
 #include "omptarget.h"
 
@@ -89,6 +90,7 @@ extern "C" void REAL(6deinitEv)(PluginManager *Manager);
 /// ranks access.
 extern "C" void WRAP(6deinitEv)(PluginManager *Manager) {
   publishTable(nullptr);
+  diomp::endPinnedCopies();
   REAL(6deinitEv)(Manager);
 }
 // NOLINTEND(bugprone-reserved-identifier)
