@@ -94,9 +94,7 @@ static inline void step_rows(float *restrict ahead, const float *restrict u,
         }
     }
 }
-#endif
 
-#if !defined(ON_GPU)
 // Computes a row in each of X_BLOCK planes, cache line by cache line, and prefetches the lines of
 // the next row that the step reads from memory. In between they find a line fill buffer; all
 // prefetches of a row at once would wait for one another.

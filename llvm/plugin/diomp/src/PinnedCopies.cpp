@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <charconv>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -30,7 +31,6 @@
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -296,8 +296,11 @@ private:
     int32_t Outcome = OFFLOAD_SUCCESS;
     int64_t Sent = 0;
     while (Sent < What.Size && Outcome == OFFLOAD_SUCCESS) {
-      if (Free.empty() && NumCopying == 0)
+      // The device has half of the chunks at most, the threads have the others.
+      while (InFlight.size() > Chunks.size() / 2 && Outcome == OFFLOAD_SUCCESS)
         Free.push_back(awaitOldest(Outcome));
+      if (Outcome != OFFLOAD_SUCCESS)
+        break;
       while (Next < What.Size && !Free.empty()) {
         Chunk *const New = nextChunk(What, Next);
         startCopy(New, New->Pinned, What.Host + New->Begin);
