@@ -86,14 +86,9 @@ int numThreads() {
 /// device.
 bool isKnownToDriver(const void *Address) {
   using PointerGetAttribute = int(void *Into, int Which, uint64_t Address);
-  static const auto Ask = [] {
-    void *Found = nullptr;
-    for (const char *Name : {"libcuda.so.1", "libcuda.so"})
-      if (void *Driver =
-              Found ? nullptr : dlopen(Name, RTLD_LAZY | RTLD_NOLOAD))
-        Found = dlsym(Driver, "cuPointerGetAttribute");
-    return reinterpret_cast<PointerGetAttribute *>(Found);
-  }();
+  // LLVM's plugin loads the driver for all to see.
+  static const auto Ask = reinterpret_cast<PointerGetAttribute *>(
+      dlsym(RTLD_DEFAULT, "cuPointerGetAttribute"));
   constexpr int MemoryType = 2; // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
   unsigned Type = 0;
   return !Ask ||
