@@ -89,6 +89,11 @@ struct machine {
 };
 machine *now;
 
+/// Events need the device's context in the thread. Its number and one more; 0: none.
+thread_local int context = 0;
+/// Only the number of a device counts.
+std::array<llvm::omp::target::plugin::GenericDeviceTy, 2> devices;
+
 bool fails(std::atomic<int> &countdown) { return countdown.fetch_sub(1) <= 0; }
 
 int32_t start_copy(int32_t device, void *to, const void *from, int64_t nbytes) {
@@ -104,6 +109,13 @@ int32_t start_copy(int32_t device, void *to, const void *from, int64_t nbytes) {
 
 } // namespace
 
+llvm::omp::target::plugin::GenericDeviceTy &GenericPluginTy::getDevice(int32_t device) {
+    return devices.at(static_cast<std::size_t>(device));
+}
+llvm::Error llvm::omp::target::plugin::GenericDeviceTy::setContext() {
+    context = static_cast<int>(this - devices.data()) + 1;
+    return {};
+}
 void *GenericPluginTy::data_alloc(int32_t /*device*/, int64_t nbytes, void * /*host*/,
                                   int32_t kind) {
     EXPECT_EQ(kind, TARGET_ALLOC_HOST);
@@ -129,6 +141,7 @@ int32_t GenericPluginTy::destroy_event(int32_t /*device*/, void *of) {
     return OFFLOAD_SUCCESS;
 }
 int32_t GenericPluginTy::record_event(int32_t device, void *of, __tgt_async_info * /*on*/) {
+    EXPECT_EQ(context, device + 1);
     auto *const recorded = static_cast<event *>(of);
     {
         std::lock_guard const guard(recorded->mutex);
@@ -141,7 +154,8 @@ int32_t GenericPluginTy::record_event(int32_t device, void *of, __tgt_async_info
     });
     return OFFLOAD_SUCCESS;
 }
-int32_t GenericPluginTy::sync_event(int32_t /*device*/, void *of) {
+int32_t GenericPluginTy::sync_event(int32_t device, void *of) {
+    EXPECT_EQ(context, device + 1);
     auto *const awaited = static_cast<event *>(of);
     std::unique_lock guard(awaited->mutex);
     awaited->changed.wait(guard, [awaited] { return awaited->is_complete; });
@@ -150,29 +164,13 @@ int32_t GenericPluginTy::sync_event(int32_t /*device*/, void *of) {
 
 const char *diomp::nameOfPlugin(const GenericPluginTy & /*plugin*/) { return now->plugin.c_str(); }
 
-// NOLINTBEGIN(bugprone-reserved-identifier): names of the linker and of CUDA's driver.
-#define REAL(name) __real__ZN4llvm3omp6target6plugin15GenericPluginTy##name
+int32_t diomp::startTransfer(GenericPluginTy & /*plugin*/, int32_t device, const Transfer &what,
+                             __tgt_async_info * /*on*/) {
+    return what.ToDevice ? start_copy(device, what.Device, what.Host, what.Size)
+                         : start_copy(device, what.Host, what.Device, what.Size);
+}
+
 extern "C" {
-int32_t REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(GenericPluginTy * /*plugin*/,
-                                                             int32_t device, void *to, void *from,
-                                                             int64_t nbytes,
-                                                             __tgt_async_info * /*on*/);
-int32_t REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(GenericPluginTy * /*plugin*/,
-                                                             int32_t device, void *to, void *from,
-                                                             int64_t nbytes,
-                                                             __tgt_async_info * /*on*/) {
-    return start_copy(device, to, from, nbytes);
-}
-int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(GenericPluginTy * /*plugin*/,
-                                                               int32_t device, void *to, void *from,
-                                                               int64_t nbytes,
-                                                               __tgt_async_info * /*on*/);
-int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(GenericPluginTy * /*plugin*/,
-                                                               int32_t device, void *to, void *from,
-                                                               int64_t nbytes,
-                                                               __tgt_async_info * /*on*/) {
-    return start_copy(device, to, from, nbytes);
-}
 [[gnu::visibility("default")]] int cuPointerGetAttribute(void *into, int which, uint64_t address);
 int cuPointerGetAttribute(void *into, int which, uint64_t address) {
     EXPECT_EQ(which, 2);
@@ -180,7 +178,6 @@ int cuPointerGetAttribute(void *into, int which, uint64_t address) {
     return address == reinterpret_cast<uint64_t>(now->known_to_driver.load()) ? 0 : 1;
 }
 }
-// NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 
@@ -203,7 +200,7 @@ protected:
         EXPECT_EQ(machine_.live, 0);
     }
 
-    std::optional<int32_t> outcome(int32_t device, const diomp::HostCopy &what) {
+    std::optional<int32_t> outcome(int32_t device, const diomp::Transfer &what) {
         __tgt_async_info on;
         return diomp::copyThroughPinned(plugin_, device, what, &on);
     }
@@ -232,11 +229,9 @@ protected:
             if (done) {
                 EXPECT_EQ(*done, OFFLOAD_SUCCESS);
                 ++pinned;
-            } else if (to_device) {
-                start_copy(device, there.data(), host, nbytes);
-                drain(device);
             } else {
-                start_copy(device, host, there.data(), nbytes);
+                diomp::startTransfer(plugin_, device, {to_device, there.data(), host, nbytes},
+                                     nullptr);
                 drain(device);
             }
         };
@@ -265,7 +260,7 @@ TEST_F(pinned_copies, any_size_there_and_back) {
 
 TEST_F(pinned_copies, the_driver_copies_what_is_small_pinned_or_of_another_vendor) {
     std::vector<char> host(static_cast<std::size_t>(4 * mib));
-    diomp::HostCopy what{true, host.data(), host.data(), 4 * mib - 1};
+    diomp::Transfer what{true, host.data(), host.data(), 4 * mib - 1};
     EXPECT_EQ(outcome(0, what), std::nullopt);
     what.Size = 4 * mib;
     machine_.known_to_driver = host.data();

@@ -37,20 +37,7 @@
 
 using namespace llvm::omp::target::plugin;
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
-#define REAL(Name) __real__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
-
-extern "C" {
-int32_t REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo);
-int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo);
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
-using diomp::HostCopy;
+using diomp::Transfer;
 
 namespace {
 
@@ -220,6 +207,7 @@ public:
   ChunkRing(const ChunkRing &) = delete;
   ChunkRing &operator=(const ChunkRing &) = delete;
   ~ChunkRing() {
+    setContext();
     awaitAll();
     for (Chunk &Each : Chunks)
       Plugin.destroy_event(DeviceId, Each.Event);
@@ -229,10 +217,10 @@ public:
 
   [[nodiscard]] bool isUsable() const { return Chunks.size() >= 2; }
 
-  int32_t copy(const HostCopy &What, __tgt_async_info *AsyncInfo) {
-    int64_t Next = 0;
-    const int32_t Outcome = What.ToDevice ? submit(What, AsyncInfo, Next)
-                                          : retrieve(What, AsyncInfo, Next);
+  int32_t copy(const Transfer &What, __tgt_async_info *AsyncInfo) {
+    setContext();
+    const int32_t Outcome =
+        What.ToDevice ? submit(What, AsyncInfo) : retrieve(What, AsyncInfo);
     // The last chunks of what was retrieved, and after a failure all.
     while (NumCopying > 0)
       Free.push_back(copied());
@@ -240,6 +228,12 @@ public:
   }
 
 private:
+  /// LLVM's plugin does this for copies, but not for waits for events, with
+  /// which a thread may begin. If it fails, what follows fails with a message.
+  void setContext() {
+    llvm::consumeError(Plugin.getDevice(DeviceId).setContext());
+  }
+
   void startCopy(Chunk *Of, void *To, const void *From) {
     ++NumCopying;
     Threads.add({Of, To, From, &Copied});
@@ -256,7 +250,7 @@ private:
       Free.push_back(Each);
     }
   }
-  Chunk *nextChunk(const HostCopy &Of, int64_t &Next) {
+  Chunk *nextChunk(const Transfer &Of, int64_t &Next) {
     Chunk *const New = Free.front();
     Free.pop_front();
     New->Begin = Next;
@@ -276,65 +270,58 @@ private:
     while (!InFlight.empty())
       Free.push_back(awaitOldest(Ignored));
   }
-  int32_t track(Chunk *Of, int32_t Outcome, __tgt_async_info *AsyncInfo) {
+  /// The device's copy from or to a chunk.
+  int32_t startOnDevice(const Transfer &Of, Chunk *Which,
+                        __tgt_async_info *AsyncInfo) {
+    int32_t Outcome = diomp::startTransfer(
+        Plugin, DeviceId,
+        {Of.ToDevice, Of.Device + Which->Begin, Which->Pinned, Which->Size},
+        AsyncInfo);
     if (Outcome == OFFLOAD_SUCCESS)
-      Outcome = Plugin.record_event(DeviceId, Of->Event, AsyncInfo);
-    if (Outcome == OFFLOAD_SUCCESS)
-      InFlight.push_back(Of);
-    else
-      Free.push_back(Of);
+      Outcome = Plugin.record_event(DeviceId, Which->Event, AsyncInfo);
+    (Outcome == OFFLOAD_SUCCESS ? InFlight : Free).push_back(Which);
     return Outcome;
   }
 
-  int32_t submit(const HostCopy &What, __tgt_async_info *AsyncInfo,
-                 int64_t &Next) {
+  int32_t submit(const Transfer &What, __tgt_async_info *AsyncInfo) {
     int32_t Outcome = OFFLOAD_SUCCESS;
+    int64_t Next = 0;
     int64_t Sent = 0;
     while (Sent < What.Size && Outcome == OFFLOAD_SUCCESS) {
       // The device has half of the chunks at most, the threads have the others.
-      while (InFlight.size() > Chunks.size() / 2 && Outcome == OFFLOAD_SUCCESS)
+      if (InFlight.size() > Chunks.size() / 2) {
         Free.push_back(awaitOldest(Outcome));
-      if (Outcome != OFFLOAD_SUCCESS)
-        break;
+        continue;
+      }
       while (Next < What.Size && !Free.empty()) {
         Chunk *const New = nextChunk(What, Next);
         startCopy(New, New->Pinned, What.Host + New->Begin);
       }
       Chunk *const Ready = copied();
-      Outcome = track(Ready,
-                      REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-                          &Plugin, DeviceId, What.Device + Ready->Begin,
-                          Ready->Pinned, Ready->Size, AsyncInfo),
-                      AsyncInfo);
       Sent += Ready->Size;
+      Outcome = startOnDevice(What, Ready, AsyncInfo);
     }
     return Outcome;
   }
 
-  int32_t retrieve(const HostCopy &What, __tgt_async_info *AsyncInfo,
-                   int64_t &Next) {
+  int32_t retrieve(const Transfer &What, __tgt_async_info *AsyncInfo) {
     awaitAll(); // those in flight here are of this transfer
     int32_t Outcome = OFFLOAD_SUCCESS;
+    int64_t Next = 0;
     while (Outcome == OFFLOAD_SUCCESS &&
            (Next < What.Size || !InFlight.empty())) {
-      while (Next < What.Size && !Free.empty() && Outcome == OFFLOAD_SUCCESS) {
-        Chunk *const New = nextChunk(What, Next);
-        Outcome = track(New,
-                        REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-                            &Plugin, DeviceId, New->Pinned,
-                            What.Device + New->Begin, New->Size, AsyncInfo),
-                        AsyncInfo);
-      }
-      if (Outcome == OFFLOAD_SUCCESS && !InFlight.empty()) {
+      freeCopied();
+      if (Next < What.Size && !Free.empty()) {
+        Outcome = startOnDevice(What, nextChunk(What, Next), AsyncInfo);
+      } else if (InFlight.empty()) {
+        Free.push_back(copied());
+      } else {
         Chunk *const Arrived = awaitOldest(Outcome);
         if (Outcome == OFFLOAD_SUCCESS)
           startCopy(Arrived, What.Host + Arrived->Begin, Arrived->Pinned);
         else
           Free.push_back(Arrived);
       }
-      freeCopied();
-      if (InFlight.empty() && Free.empty())
-        Free.push_back(copied());
     }
     awaitAll();
     return Outcome;
@@ -384,7 +371,7 @@ DeviceRing *findRing(GenericPluginTy &Plugin, int32_t DeviceId, int64_t Size) {
 
 std::optional<int32_t> diomp::copyThroughPinned(GenericPluginTy &Plugin,
                                                 int32_t DeviceId,
-                                                const HostCopy &What,
+                                                const Transfer &What,
                                                 __tgt_async_info *AsyncInfo) {
   if (What.Size < LeastBytes || numThreads() < 2 || !AsyncInfo ||
       std::string_view(nameOfPlugin(Plugin)) != "cuda" ||

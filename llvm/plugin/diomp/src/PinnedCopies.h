@@ -7,22 +7,12 @@
 #ifndef DIOMP_PLUGIN_PINNED_COPIES_H
 #define DIOMP_PLUGIN_PINNED_COPIES_H
 
-#include "PluginInterface.h"
+#include "Transfer.h"
 
 #include <cstdint>
 #include <optional>
 
 namespace diomp {
-
-using llvm::omp::target::plugin::GenericPluginTy;
-
-/// A copy between host memory and a device, in the order of AsyncInfo.
-struct HostCopy {
-  bool ToDevice;
-  char *Device;
-  char *Host;
-  int64_t Size; ///< bytes
-};
 
 /// Copies large private host memory through pinned memory. Blocks until Host
 /// has been read or written, as the driver does for such memory. Returns the
@@ -30,7 +20,7 @@ struct HostCopy {
 /// pinned, the device is not NVIDIA's, or another thread copies to or from
 /// it this way. Thread-safe.
 std::optional<int32_t> copyThroughPinned(GenericPluginTy &Plugin,
-                                         int32_t DeviceId, const HostCopy &What,
+                                         int32_t DeviceId, const Transfer &What,
                                          __tgt_async_info *AsyncInfo);
 
 /// Frees the pinned memory and ends the threads. Call before the plugins end;

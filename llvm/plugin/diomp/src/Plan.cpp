@@ -20,7 +20,6 @@
 
 #include "Plan.h"
 
-#include "PinnedCopies.h"
 #include "RecordedPlan.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -32,7 +31,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -118,20 +116,6 @@ Recording *recordingOf(const DeviceOfPlugin &On) {
   return nullptr;
 }
 
-void recordTransfer(const DeviceOfPlugin &On, const Update &What,
-                    int32_t Outcome) {
-  std::lock_guard<std::mutex> Lock(registry().Mutex);
-  Recording *Active = recordingOf(On);
-  if (!Active)
-    return;
-  if (!Own.IsInUpdate)
-    Active->note(DIOMP_PLAN_TRANSFERS);
-  if (Outcome != OFFLOAD_SUCCESS)
-    Active->note(DIOMP_PLAN_FAILED);
-  Active->Recorded->Operations.emplace_back(What);
-  ++Active->Content.num_updates;
-}
-
 /// A transfer that cannot be recorded.
 void noteTransfer(const DeviceOfPlugin &On) {
   std::lock_guard<std::mutex> Lock(registry().Mutex);
@@ -163,7 +147,7 @@ void sortUniquely(std::vector<T> &Values, LessTy Less, EqualTy Equal) {
 /// array's first element, which need not be mapped.
 void complete(Plan &Of) {
   for (const auto &Each : Of.Operations) {
-    if (const auto *What = std::get_if<Update>(&Each)) {
+    if (const auto *What = std::get_if<Transfer>(&Each)) {
       Of.Addresses.push_back(reinterpret_cast<uintptr_t>(What->Device));
       Of.Updates.push_back(*What);
       continue;
@@ -172,13 +156,13 @@ void complete(Plan &Of) {
       Of.Addresses.push_back(reinterpret_cast<uintptr_t>(Arg));
   }
   sortUniquely(Of.Addresses, std::less<>(), std::equal_to<>());
-  auto Key = [](const Update &What) {
+  auto Key = [](const Transfer &What) {
     return std::make_tuple(What.Host, What.Device, What.Size);
   };
   sortUniquely(
       Of.Updates,
-      [&](const Update &A, const Update &B) { return Key(A) < Key(B); },
-      [&](const Update &A, const Update &B) { return Key(A) == Key(B); });
+      [&](const Transfer &A, const Transfer &B) { return Key(A) < Key(B); },
+      [&](const Transfer &A, const Transfer &B) { return Key(A) == Key(B); });
 }
 
 int32_t begin(int32_t Number, void (*OnAbandoned)()) {
@@ -281,6 +265,20 @@ void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
   ++Active->Content.num_regions;
 }
 
+void diomp::recordTransfer(GenericPluginTy &Plugin, int32_t DeviceId,
+                           const Transfer &What, bool Succeeded) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  Recording *Active = recordingOf({&Plugin, DeviceId});
+  if (!Active)
+    return;
+  if (!Own.IsInUpdate)
+    Active->note(DIOMP_PLAN_TRANSFERS);
+  if (!Succeeded)
+    Active->note(DIOMP_PLAN_FAILED);
+  Active->Recorded->Operations.emplace_back(What);
+  ++Active->Content.num_updates;
+}
+
 void diomp::noteAllocation(GenericPluginTy &Plugin, int32_t DeviceId,
                            const void *Begin, int64_t Size) {
   std::lock_guard<std::mutex> Lock(registry().Mutex);
@@ -319,45 +317,6 @@ extern "C" __attribute__((constructor)) void diompHandOverPlans() {
 #define WRAP(Name) __wrap__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
 
 extern "C" {
-int32_t REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo);
-int32_t REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo);
-
-int32_t WRAP(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *TgtPtr, void *HstPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo) {
-  const std::optional<int32_t> Copied = diomp::copyThroughPinned(
-      *Plugin, DeviceId,
-      {true, static_cast<char *>(TgtPtr), static_cast<char *>(HstPtr), Size},
-      AsyncInfo);
-  const int32_t Outcome =
-      Copied ? *Copied
-             : REAL(17data_submit_asyncEiPvS4_lP16__tgt_async_info)(
-                   Plugin, DeviceId, TgtPtr, HstPtr, Size, AsyncInfo);
-  if (diomp::isRecording())
-    recordTransfer({Plugin, DeviceId}, {true, TgtPtr, HstPtr, Size}, Outcome);
-  return Outcome;
-}
-
-int32_t WRAP(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-    GenericPluginTy *Plugin, int32_t DeviceId, void *HstPtr, void *TgtPtr,
-    int64_t Size, __tgt_async_info *AsyncInfo) {
-  const std::optional<int32_t> Copied = diomp::copyThroughPinned(
-      *Plugin, DeviceId,
-      {false, static_cast<char *>(TgtPtr), static_cast<char *>(HstPtr), Size},
-      AsyncInfo);
-  const int32_t Outcome =
-      Copied ? *Copied
-             : REAL(19data_retrieve_asyncEiPvS4_lP16__tgt_async_info)(
-                   Plugin, DeviceId, HstPtr, TgtPtr, Size, AsyncInfo);
-  if (diomp::isRecording())
-    recordTransfer({Plugin, DeviceId}, {false, TgtPtr, HstPtr, Size}, Outcome);
-  return Outcome;
-}
-
 int32_t REAL(13data_exchangeEiPviS4_l)(GenericPluginTy *Plugin,
                                        int32_t SrcDeviceId, void *SrcPtr,
                                        int32_t DstDeviceId, void *DstPtr,

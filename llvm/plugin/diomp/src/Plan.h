@@ -7,15 +7,13 @@
 #ifndef DIOMP_PLUGIN_PLAN_H
 #define DIOMP_PLUGIN_PLAN_H
 
-#include "PluginInterface.h"
+#include "Transfer.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace diomp {
-
-using llvm::omp::target::plugin::GenericPluginTy;
 
 /// Recordings that have not ended, of all threads.
 extern std::atomic<int> NumRecordings;
@@ -30,6 +28,10 @@ void noteLaunch(bool Begins);
 void recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
                   void **Args, const ptrdiff_t *Offsets,
                   const KernelArgsTy &KernelArgs, bool Succeeded);
+
+/// Call after a transfer, if isRecording().
+void recordTransfer(GenericPluginTy &Plugin, int32_t DeviceId,
+                    const Transfer &What, bool Succeeded);
 
 /// Call for all memory of devices: a plan whose memory is freed is not launched
 /// again.

@@ -19,7 +19,7 @@ namespace {
 /// Whether the update includes pointers that libomptarget has attached: it
 /// restores them after copies from the device, and copies them to the device
 /// from memory of its own.
-bool updatesPointers(const HostDataToTargetTy &Entry, const Update &What) {
+bool updatesPointers(const HostDataToTargetTy &Entry, const Transfer &What) {
   const auto First = reinterpret_cast<uintptr_t>(What.Device);
   const uintptr_t End = First + What.Size;
   bool Found = false;
@@ -43,7 +43,7 @@ bool start(const Plan &Of, const RegionLaunch &Launch,
              &AsyncInfo) == OFFLOAD_SUCCESS;
 }
 
-bool start(const Plan &Of, const Update &What, __tgt_async_info &AsyncInfo) {
+bool start(const Plan &Of, const Transfer &What, __tgt_async_info &AsyncInfo) {
   GenericPluginTy &Plugin = *Of.On.Plugin;
   const int32_t Outcome =
       What.ToDevice
@@ -81,7 +81,7 @@ bool finish(const DeviceOfPlugin &On, __tgt_async_info &AsyncInfo) {
 bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
   bool HasUpdatesToHost = false;
   for (const auto &Each : Of.Operations) {
-    if (const auto *What = std::get_if<Update>(&Each)) {
+    if (const auto *What = std::get_if<Transfer>(&Each)) {
       if (What->ToDevice && HasUpdatesToHost && !finish(Of.On, AsyncInfo))
         return false;
       HasUpdatesToHost = !What->ToDevice;
@@ -119,7 +119,7 @@ bool diomp::includesPointers(DeviceTy &Device, const Plan &Of) {
   auto Mappings =
       Device.getMappingInfo().HostDataToTargetMap.getExclusiveAccessor();
   return std::any_of(
-      Of.Updates.begin(), Of.Updates.end(), [&](const Update &What) {
+      Of.Updates.begin(), Of.Updates.end(), [&](const Transfer &What) {
         const auto Host = reinterpret_cast<uintptr_t>(What.Host);
         auto After = Mappings->upper_bound(Host);
         if (After == Mappings->begin())

@@ -13,6 +13,7 @@
 
 #include "Offload.h"
 #include "PluginManager.h"
+#include "Transfer.h"
 #include "omptarget.h"
 
 #include <atomic>
@@ -39,21 +40,13 @@ struct RegionLaunch {
   std::vector<ptrdiff_t> Offsets;
 };
 
-/// A transfer between the host and the device.
-struct Update {
-  bool ToDevice;
-  void *Device;
-  void *Host;
-  int64_t Size;
-};
-
 /// Does not change after its recording, except for IsStale.
 struct Plan {
   DeviceOfPlugin On;
   int32_t OpenMPDevice = -1;
-  std::vector<std::variant<RegionLaunch, Update>> Operations;
+  std::vector<std::variant<RegionLaunch, Transfer>> Operations;
   std::vector<uintptr_t> Addresses; ///< device memory that they use; sorted
-  std::vector<Update> Updates;      ///< each one once
+  std::vector<Transfer> Updates;    ///< each one once
   std::atomic<bool> IsStale{false};
 };
 
