@@ -6,7 +6,7 @@
 #define MINIMOD_COLUMN_TILES_H
 
 #include "minimod/minimod_column.h"
-#include "minimod/minimod_model.h"
+#include "minimod/minimod_tune.h"
 
 // Threads of a team: as many as leave each thread the registers that it needs (128 on NVIDIA's
 // GPUs); clang has no other limit.
@@ -15,9 +15,9 @@ enum { TEAM_THREADS = 512 };
 // What compute_enter has chosen.
 typedef struct loop_form {
     int by_columns;
+    int is_gpu;        // the device
+    tuned_rows rows;   // on processors
     int tile_rows;     // rows: along Y
-    int tile_points;   // rows: along Z
-    int fetch;         // rows: prefetch
     int lanes;         // columns: threads of a team along Z; the others lie along Y
     int march;         // columns: planes per thread
     int has_receivers; // a receiver is in own planes

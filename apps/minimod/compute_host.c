@@ -12,14 +12,8 @@
 static tuned_rows rows;
 static volatile float zero; // not known to the compiler
 
-typedef struct trial_fields {
-    const model *m;
-    float *const *fields;
-} trial_fields;
-
-static void try_rows(const void *context, row_form form, int x_begin, int x_end) {
-    const trial_fields *t = context;
-    minimod_step(&t->m->part, &t->m->medium, t->fields[0], t->fields[1], x_begin, x_end, form);
+static void try_rows(const model *m, float *fields[2], row_form form, int x_begin, int x_end) {
+    minimod_step(&m->part, &m->medium, fields[0], fields[1], x_begin, x_end, form);
 }
 
 int compute_choose(const char *form) {
@@ -35,7 +29,7 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
     (void)steps;
     minimod_clear(&m->part, fields[0]);
     minimod_clear(&m->part, fields[1]);
-    rows = tune_rows(m->part.local_nx, try_rows, &(trial_fields){m, fields});
+    rows = tune_rows(m, fields, try_rows);
 }
 
 double compute_bandwidth(const model *m, float *fields[2], const char **measured) {

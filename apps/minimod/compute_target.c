@@ -11,7 +11,6 @@
 #include "common/device.h"
 #include "minimod/column_tiles.h"
 #include "minimod/compute.h"
-#include "minimod/minimod_tune.h"
 
 #include <math.h>
 #include <omp.h>
@@ -21,7 +20,6 @@
 
 static const char *wanted_form = "auto";
 loop_form compute_form;
-static tuned_rows rows_forms;
 
 void compute_where(char *text, size_t text_size) {
     char device[48];
@@ -57,6 +55,8 @@ static void choose_form(const grid *g, const medium *m, float *a, float *b) {
     const int gpu = device_is_gpu();
     f->by_columns = possible && strcmp(wanted_form, "rows") != 0 &&
                     (gpu || strcmp(wanted_form, "columns") == 0);
+    f->is_gpu = gpu;
+    f->rows = (tuned_rows){rows_untried(), rows_untried()};
     f->tile_rows = gpu ? 1 : block_rows(g, omp_get_max_threads());
     // Tiles of one width, not wider than a warp, so that few threads lie outside of the grid.
     const int packs = divide_up(g->nz, WIDE);
@@ -72,7 +72,7 @@ static void advance_rows(const model *m, float *field, float *now, int x_begin, 
     const int ny = m->part.ny;
     const int nz = divide_up(m->part.nz, LINE) * LINE;
     const int rows = compute_form.tile_rows;
-    const int points = device_is_gpu() ? 1 : block_points(&m->part, form);
+    const int points = compute_form.is_gpu ? 1 : block_points(&m->part, form);
     const int fetch = form.fetch;
 #pragma omp target teams distribute parallel for collapse(3)
     for (int y = 0; y < ny; y += rows) {
@@ -87,24 +87,8 @@ static void advance_rows(const model *m, float *field, float *now, int x_begin, 
     }
 }
 
-typedef struct trial_fields {
-    const model *m;
-    float *const *fields;
-} trial_fields;
-
-static void try_rows(const void *context, row_form form, int x_begin, int x_end) {
-    const trial_fields *t = context;
-    advance_rows(t->m, t->fields[0], t->fields[1], x_begin, x_end, form);
-}
-
-static void tune_form(const model *m, float *fields[2]) {
-    loop_form *const f = &compute_form;
-    rows_forms = (tuned_rows){rows_untried(), rows_untried()};
-    if (!f->by_columns && !device_is_gpu()) {
-        rows_forms = tune_rows(m->part.local_nx, try_rows, &(trial_fields){m, fields});
-    }
-    f->tile_points = device_is_gpu() ? 1 : block_points(&m->part, rows_forms.memory);
-    f->fetch = rows_forms.memory.fetch;
+static void try_rows(const model *m, float *fields[2], row_form form, int x_begin, int x_end) {
+    advance_rows(m, fields[0], fields[1], x_begin, x_end, form);
 }
 
 void compute_enter(const model *m, float *fields[2], float *seismogram, int steps) {
@@ -130,7 +114,9 @@ void compute_enter(const model *m, float *fields[2], float *seismogram, int step
         a[i] = 0;
         b[i] = 0;
     }
-    tune_form(m, fields);
+    if (!compute_form.by_columns && !compute_form.is_gpu) {
+        compute_form.rows = tune_rows(m, fields, try_rows);
+    }
     compute_form.has_receivers = 0;
     for (int r = 0; r < m->num_receivers; ++r) {
         compute_form.has_receivers |= model_receiver(m, a, r, 0, m->part.local_nx) != NULL;
@@ -159,7 +145,7 @@ static void triad(const model *m, float *fields[2], float scale) {
 }
 
 double compute_bandwidth(const model *m, float *fields[2], const char **measured) {
-    const int gpu = device_is_gpu();
+    const int gpu = compute_form.is_gpu;
     double best = INFINITY;
     for (int i = 0; i < 4; ++i) {
         const double start = seconds_now();
@@ -225,7 +211,8 @@ void compute_advance(const model *m, float *field, float *now, int step, int x_b
         advance_columns(m, field, now, step, x_begin, x_end);
         return;
     }
-    advance_rows(m, field, now, x_begin, x_end, is_cached ? rows_forms.cache : rows_forms.memory);
+    advance_rows(m, field, now, x_begin, x_end,
+                 is_cached ? compute_form.rows.cache : compute_form.rows.memory);
     if (m->source_x >= x_begin && m->source_x < x_end) {
         const float push = model_push(m, step);
 #pragma omp target

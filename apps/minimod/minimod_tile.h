@@ -152,11 +152,17 @@ static inline void step_block(const grid *g, const medium *m, float *previous, f
 static inline int smaller(int a, int b) { return a < b ? a : b; }
 static inline int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// Points of a row per block: whole cache lines. The points past the end of a row stay zero, since
-// damp_z is zero there.
+// Points of a row per block: one for a thread of a GPU, else whole cache lines. The points past the
+// end of a row stay zero, since damp_z is zero there.
 static inline int block_points(const grid *g, row_form form) {
+#if defined(ON_GPU)
+    (void)g;
+    (void)form;
+    return 1;
+#else
     const int lines = divide_up(g->nz, LINE);
     return (form.whole ? lines : divide_up(lines, divide_up(lines, Z_BLOCK / LINE))) * LINE;
+#endif
 }
 
 // Rows per block: the planes that a block's sweep along X keeps reading should stay in half of a

@@ -23,15 +23,16 @@ static row_form fastest(const double seconds[FORMS]) {
     return all_forms[best];
 }
 
-static double time_of(rows_trial *trial, const void *context, int form, int x_begin, int x_end) {
+static double time_of(rows_trial *trial, const model *m, float *fields[2], int form, int x_begin,
+                      int x_end) {
     const double start = seconds_now();
-    trial(context, all_forms[form], x_begin, x_end);
+    trial(m, fields, all_forms[form], x_begin, x_end);
     return seconds_now() - start;
 }
 
-tuned_rows tune_rows(int planes, rows_trial *trial, const void *context) {
+tuned_rows tune_rows(const model *m, float *fields[2], rows_trial *trial) {
     tuned_rows tuned = {rows_untried(), rows_untried()};
-    const int part = planes / FORMS / X_BLOCK * X_BLOCK;
+    const int part = m->part.local_nx / FORMS / X_BLOCK * X_BLOCK;
     if (part == 0) {
         return tuned;
     }
@@ -43,7 +44,7 @@ tuned_rows tune_rows(int planes, rows_trial *trial, const void *context) {
     for (int round = 0; round < FORMS; ++round) {
         for (int i = 0; i < FORMS; ++i) {
             const int x = (round + i) % FORMS * part;
-            const double seconds = time_of(trial, context, i, x, x + part);
+            const double seconds = time_of(trial, m, fields, i, x, x + part);
             memory[i] += seconds;
             slowest[i] = fmax(slowest[i], seconds);
         }
@@ -54,7 +55,7 @@ tuned_rows tune_rows(int planes, rows_trial *trial, const void *context) {
     double cache[FORMS] = {INFINITY, INFINITY, INFINITY, INFINITY};
     for (int round = 0; round < 4; ++round) {
         for (int i = 0; i < FORMS; ++i) {
-            cache[i] = fmin(cache[i], time_of(trial, context, i, 0, X_BLOCK));
+            cache[i] = fmin(cache[i], time_of(trial, m, fields, i, 0, X_BLOCK));
         }
     }
     tuned.memory = fastest(memory);

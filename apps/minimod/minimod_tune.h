@@ -3,7 +3,7 @@
 #ifndef MINIMOD_TUNE_H
 #define MINIMOD_TUNE_H
 
-#include "minimod/minimod_kernel.h"
+#include "minimod/minimod_model.h"
 
 // One for planes that come from memory, one for planes that a wavefront has just computed.
 typedef struct tuned_rows {
@@ -11,12 +11,12 @@ typedef struct tuned_rows {
     row_form cache;
 } tuned_rows;
 
-// Computes planes x_begin to x_end - 1 of a field of zeros, whose step ahead is zero as well.
-typedef void rows_trial(const void *context, row_form form, int x_begin, int x_end);
+// Computes planes x_begin to x_end - 1 of fields[0] from fields[1]; both are zero and stay so.
+typedef void rows_trial(const model *m, float *fields[2], row_form form, int x_begin, int x_end);
 
-// Takes the time of about four steps over `planes` planes, on all threads that `trial` uses.
-// Returns rows_untried() for both where there are too few planes to measure. Calls `trial` on the
-// caller's thread.
-tuned_rows tune_rows(int planes, rows_trial *trial, const void *context);
+// Takes the time of about four steps over the own planes, on all threads that `trial` uses. Returns
+// rows_untried() for both where there are too few planes to measure. Calls `trial` on the caller's
+// thread.
+tuned_rows tune_rows(const model *m, float *fields[2], rows_trial *trial);
 
 #endif

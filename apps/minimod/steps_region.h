@@ -87,13 +87,14 @@ IN_REGION void rows_tile(const region_plan *p, int step, int x_begin, int x_end)
     float *const now = p->fields[(step + 1) % 2];
     const int nz = divide_up(g->nz, LINE) * LINE;
     const int rows = p->form.tile_rows;
-    const int points = p->form.tile_points;
+    const row_form form = p->form.rows.memory;
+    const int points = block_points(g, form);
 #pragma omp for collapse(3)
     for (int y = 0; y < g->ny; y += rows) {
         for (int x = x_begin; x < x_end; x += X_BLOCK) {
             for (int z = 0; z < nz; z += points) {
                 step_block(g, &m->medium, field, now, x, smaller(x + X_BLOCK, x_end), y,
-                           smaller(y + rows, g->ny), z, smaller(points, nz - z), p->form.fetch);
+                           smaller(y + rows, g->ny), z, smaller(points, nz - z), form.fetch);
             }
         }
     }

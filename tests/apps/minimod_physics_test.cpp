@@ -211,24 +211,25 @@ TEST(minimod_kernel, grouping_of_planes_does_not_change_a_bit) {
     EXPECT_TRUE(std::any_of(result.begin(), result.end(), [](float v) { return v != 0; }));
 }
 
-/// What the trials of a machine were, for which whole rows are slow, and prefetching helps in
-/// memory.
 struct trials {
     std::vector<int> planes_of_form = {0, 0, 0, 0};
     int last_x = 0;
-};
+} seen;
+
+/// A machine on which whole rows are slow, and prefetching helps in memory alone.
+void try_rows(const model *, float *[2], row_form form, int x_begin, int x_end) {
+    seen.planes_of_form[static_cast<std::size_t>(2 * form.whole + form.fetch)] += x_end - x_begin;
+    seen.last_x = std::max(seen.last_x, x_end);
+    const bool is_cached = x_end - x_begin == 4;
+    const bool is_slow = form.whole != 0 || (form.fetch != 0) == is_cached;
+    std::this_thread::sleep_for(std::chrono::milliseconds(is_slow ? 12 : 2));
+}
 
 TEST(minimod_tune, takes_the_fastest_form_of_memory_and_of_a_cache) {
-    trials seen;
-    const auto trial = [](const void *context, row_form form, int x_begin, int x_end) {
-        auto &to = *static_cast<trials *>(const_cast<void *>(context));
-        to.planes_of_form[static_cast<std::size_t>(2 * form.whole + form.fetch)] += x_end - x_begin;
-        to.last_x = std::max(to.last_x, x_end);
-        const bool is_cached = x_end - x_begin == 4;
-        const bool is_slow = form.whole != 0 || (form.fetch != 0) == is_cached;
-        std::this_thread::sleep_for(std::chrono::milliseconds(is_slow ? 12 : 2));
-    };
-    const tuned_rows tuned = tune_rows(35, trial, &seen);
+    model m{};
+    m.part.local_nx = 35;
+    float *fields[2] = {nullptr, nullptr};
+    const tuned_rows tuned = tune_rows(&m, fields, try_rows);
     EXPECT_EQ(tuned.memory.whole, 0);
     EXPECT_EQ(tuned.memory.fetch, 1);
     EXPECT_EQ(tuned.cache.whole, 0);
@@ -239,8 +240,11 @@ TEST(minimod_tune, takes_the_fastest_form_of_memory_and_of_a_cache) {
 }
 
 TEST(minimod_tune, too_few_planes_are_not_tried) {
-    const auto trial = [](const void *, row_form, int, int) { FAIL(); };
-    const tuned_rows tuned = tune_rows(15, trial, nullptr);
+    model m{};
+    m.part.local_nx = 15;
+    float *fields[2] = {nullptr, nullptr};
+    const tuned_rows tuned =
+        tune_rows(&m, fields, [](const model *, float *[2], row_form, int, int) { FAIL(); });
     EXPECT_EQ(tuned.memory.whole, rows_untried().whole);
     EXPECT_EQ(tuned.cache.fetch, rows_untried().fetch);
 }
