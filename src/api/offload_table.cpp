@@ -4,6 +4,7 @@
 #include "api/internal/state.h"
 #include "api/internal/translation_epoch.h"
 #include "base/llvm_versions.h"
+#include "base/log.h"
 #include "offload/device_allocator.h"
 #include "offload/device_endpoints.h"
 #include "offload/device_segments.h"
@@ -12,6 +13,8 @@
 #include "offload/table.h"
 #include "offload/variable_table.h"
 #include "offload/variables.h"
+#include "rma/device_copies.h"
+#include "rma/rma.h"
 #include "runtime/rank_devices.h"
 #include "transport/arena.h"
 
@@ -251,6 +254,10 @@ void diomp_offload_variables(const diomp_variable_table *known) noexcept {
         active_call const inside;
         if (auto *const running = inside.running(); running != nullptr) {
             running->devices().variables().close();
+            // Those of the copies that have been accepted.
+            if (status const copied = running->transfers().device_copies().wait(); !copied) {
+                log(log_level::warn, "the end of the devices: {}", copied.failure().message());
+            }
         }
         g_variables.store(nullptr, std::memory_order_release);
     } else if (known->version >= DIOMP_VARIABLE_TABLE_VERSION) {

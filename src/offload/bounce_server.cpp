@@ -91,6 +91,7 @@ std::optional<bounce_server::target_range> bounce_server::find(const bounce_requ
 
 result<std::optional<bounce_server::inflight_copy>> bounce_server::execute(const copy_job &what) {
     bounce_request const &args = what.args;
+    auto const held = exposed_.hold();
     auto const at = find(args);
     if (!at || (args.num_runs == 0 && args.nbytes > at->nbytes_left)) {
         return error(OMPX_ERR_ADDRESS,

@@ -108,6 +108,7 @@ void device_allocator::publish_growth(segment_memory &of) {
 }
 
 void device_allocator::before_release(const void *address) {
+    warn_if_failed(inflight_->wait_for_copies());
     if (!inflight_->empty()) {
         warn_if_failed(inflight_->wait_until_unused(static_cast<const std::byte *>(address),
                                                     std::numeric_limits<std::size_t>::max()));

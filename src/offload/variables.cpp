@@ -88,8 +88,11 @@ void exposed_variables::revoke_all() {
             log(log_level::warn, "a declare target variable: {}", removed.failure().message());
         }
     }
-    std::lock_guard const guard(mutex_);
-    on_accelerators_.clear();
+    {
+        std::lock_guard const guard(mutex_);
+        on_accelerators_.clear();
+    }
+    std::lock_guard const until_released(held_);
 }
 
 struct variables::pending_request {

@@ -46,8 +46,12 @@ public:
 
     /// Grants other ranks access. One call of expose() or revoke_all() at a time.
     status expose(int device, const variable &of, const device_ptr &copy);
-    /// Ends the access to all copies.
+    /// Ends the access to all copies. Blocks until no thread holds them.
     void revoke_all();
+    /// Keeps what is exposed from now on until the result is released. Any thread.
+    [[nodiscard]] std::shared_lock<std::shared_mutex> hold() const {
+        return std::shared_lock(held_);
+    }
     /// Bytes from an address on an own accelerator to the end of the exposed variable that contains
     /// it; nullopt: in none. Any thread.
     [[nodiscard]] std::optional<std::uint64_t> bytes_left_in(int device,
@@ -59,6 +63,7 @@ private:
     mutable std::shared_mutex mutex_;             ///< leaf lock; guards the next member
     std::map<std::pair<int, std::uint64_t>, std::uint64_t>
         on_accelerators_; ///< {device, address} to size
+    mutable std::shared_mutex held_;
 };
 
 /// `declare target` variables: this rank's, other ranks', and the replies to other ranks' requests.
