@@ -369,6 +369,7 @@ run_all() {
     vendor
     network
     gpu_test figures.plans 30 $(ranks 1 bench_plans)
+    gpu_test figures.plans_one_by_one 30 env DIOMP_PLAN_GRAPHS=off $(ranks 1 bench_plans)
     gpu_test figures.regions 60 $(program bench_region_latency)
     gpu_test figures.regions_copied_by_driver 60 env DIOMP_COPY_THREADS=0 $(program bench_region_latency)
     gpu_test figures.minimod.np1 60 $(ranks 1 minimod-target $large)

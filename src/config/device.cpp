@@ -97,6 +97,10 @@ std::span<const setting_row> device_rows() {
          "CUDA devices through pinned memory, with the caller's. Below 2: CUDA's driver copies. "
          "auto: one for two processors of the process, at most 4.",
          value<auto_number<0, -1>>([](auto &s) -> auto & { return s.device.copy_threads; })},
+        {"DIOMP_PLAN_GRAPHS", "on|off", "on",
+         "CUDA devices launch regions of a plan that follow each other as a CUDA graph. off: one "
+         "after the other.",
+         value<on_off>([](auto &s) -> auto & { return s.device.plan_graphs; })},
         {"DIOMP_MAX_ACTIVE_STREAMS", "integer", "32",
          "Copies of a GPU that may be in flight at a time, per rank; at the limit the rank waits "
          "for half of them.",

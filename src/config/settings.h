@@ -114,6 +114,7 @@ struct device_settings {
     std::optional<std::vector<int>> numa_nodes;
     std::string wait = "auto"; ///< used by libomptarget, which reads it itself
     int copy_threads = -1;     ///< -1: by processors; used by libomptarget, which reads it itself
+    bool plan_graphs = true;   ///< the same
     int max_active_streams = 32;
     std::string cuda_library; ///< empty: the usual name
     std::string hip_library;

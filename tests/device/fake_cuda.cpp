@@ -82,22 +82,55 @@ bool known(const char *function, stream *of) {
 
 } // namespace
 
+void stream::add(pending_item item) {
+    if (captured) {
+        captured->push_back(std::move(item));
+        return;
+    }
+    pending.push_back(std::move(item));
+    questions = 0;
+}
+
+namespace {
+/// Carries the item out, or some of its work; false: it is not complete.
+bool carry_out_item(const pending_item &item, std::unique_lock<std::mutex> &guard) {
+    if (item.kernel) {
+        carry_out(*item.kernel);
+        return true;
+    }
+    if (item.until) { // all that a stream had is complete once it is gone
+        return !all().streams.contains(item.until->of) ||
+               carry_out(*item.until->of, guard, item.until->end);
+    }
+    if (item.work == nullptr && !item.call) {
+        move_bytes(item.dst, item.src, item.size);
+        bool const by_host = owner_of(item.dst) < 0 || owner_of(item.src) < 0;
+        all().host_bytes += by_host ? item.size : 0;
+        return true;
+    }
+    guard.unlock();
+    bool complete = true;
+    if (item.call) {
+        carry_out(*item.call);
+    } else {
+        complete = item.work(item.argument) != 0;
+    }
+    guard.lock();
+    return complete;
+}
+} // namespace
+
 bool carry_out(stream &of, std::unique_lock<std::mutex> &guard, unsigned long long end) {
     while (!of.pending.empty() && of.num_complete < end) {
+        if (of.is_busy) {
+            return false;
+        }
         pending_item const next = of.pending.front();
-        if (next.kernel) {
-            carry_out(*next.kernel);
-        } else if (next.work == nullptr) {
-            move_bytes(next.dst, next.src, next.size);
-            bool const by_host = owner_of(next.dst) < 0 || owner_of(next.src) < 0;
-            all().host_bytes += by_host ? next.size : 0;
-        } else {
-            guard.unlock();
-            int const complete = next.work(next.argument);
-            guard.lock();
-            if (complete == 0) {
-                return false;
-            }
+        of.is_busy = true;
+        bool const complete = carry_out_item(next, guard);
+        of.is_busy = false;
+        if (!complete) {
+            return false;
         }
         of.pending.pop_front();
         ++of.num_complete;
@@ -118,7 +151,8 @@ EXPORTED int fake_cuda_alive() {
     world &w = all();
     std::size_t count = w.reservations.size() + w.mappings.size() + w.handles.size() +
                         w.allocations.size() + w.host_allocations.size() + w.registered.size() +
-                        w.streams.size() + w.modules.size();
+                        w.streams.size() + w.modules.size() + w.graphs.size() +
+                        w.executables.size();
     for (device const &each : w.devices) {
         count += static_cast<std::size_t>(each.retained);
     }
@@ -153,8 +187,7 @@ EXPORTED int fake_cuda_enqueue(void *on, work_function work, void *argument) {
     if (!known(__func__, of)) {
         return invalid_handle;
     }
-    of->pending.push_back({.work = work, .argument = argument});
-    of->questions = 0;
+    of->add({.work = work, .argument = argument});
     return ok;
 }
 
@@ -370,8 +403,7 @@ EXPORTED int cuMemcpyAsync(device_address dst, device_address src, std::size_t s
     if (!may_touch(current, dst, size) || !may_touch(current, src, size)) {
         return invalid_value;
     }
-    of->pending.push_back({.dst = dst, .src = src, .size = size});
-    of->questions = 0;
+    of->add({.dst = dst, .src = src, .size = size});
     return ok;
 }
 
@@ -381,6 +413,9 @@ EXPORTED int cuStreamQuery(void *of) {
     auto *const asked = static_cast<stream *>(of);
     if (!known(__func__, asked)) {
         return invalid_handle;
+    }
+    if (int const refused = refuse_captured(__func__, *asked)) {
+        return refused;
     }
     int const patience = stand_in::number_of("FAKE_CUDA_PATIENCE", 2);
     if (!asked->pending.empty() && ++asked->questions < patience) {
@@ -395,6 +430,9 @@ EXPORTED int cuStreamSynchronize(void *of) {
     auto *const awaited = static_cast<stream *>(of);
     if (!known(__func__, awaited)) {
         return invalid_handle;
+    }
+    if (int const refused = refuse_captured(__func__, *awaited)) {
+        return refused;
     }
     while (!carry_out(*awaited, guard)) {
         guard.unlock();

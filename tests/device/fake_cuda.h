@@ -21,6 +21,9 @@
 //     FAKE_CUDA_KERNELS=none     a module is refused as one of a newer driver is
 //     FAKE_CUDA_PATIENCE=n       questions until copies are carried out, 2
 //     FAKE_CUDA_COMPLAINTS=tell  on standard error, too, for tests in other processes
+//     FAKE_CUDA_SHOW_LAUNCHES=   the launches of graphs, and of regions outside them, are printed
+//     at
+//                                the end of programs with images
 //     FAKE_CUDA_FAIL=NAME[#N]=C  calls of NAME (the Nth only) return the code C
 //
 // The types are declared here once more, after the documentation and not after src/device/cuda, so
@@ -40,6 +43,8 @@
 #include <set>
 #include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace fake_cuda {
 
@@ -59,6 +64,8 @@ inline constexpr int peer_access_already_enabled = 704;
 inline constexpr int host_memory_already_registered = 712;
 inline constexpr int host_memory_not_registered = 713;
 inline constexpr int not_supported = 801;
+inline constexpr int capture_unsupported = 900;
+inline constexpr int capture_invalidated = 901;
 
 inline constexpr std::size_t granularity = std::size_t{2} << 20;
 std::size_t device_bytes();
@@ -127,11 +134,18 @@ using work_function = int (*)(void *argument); ///< 1: complete, 0: ask again
 struct module {
     int device = 0;
     std::string text;
+    void *library = nullptr; ///< of an image for the processor
 };
 /// With what a function of a module was asked for and is launched.
 struct function {
     const module *in = nullptr;
     const stand_in::kernel *runs = nullptr;
+    void (*entry)() = nullptr; ///< of a library
+};
+/// A launch of a function of a library.
+struct image_call {
+    void (*entry)() = nullptr;
+    std::vector<std::uint64_t> words;
 };
 struct launch {
     const stand_in::kernel *runs = nullptr;
@@ -141,7 +155,13 @@ struct launch {
     stand_in::update_arguments updates{}; ///< of the kernel of update.h
 };
 
-/// A copy, work, or a kernel.
+struct stream;
+struct event {
+    stream *of = nullptr;
+    unsigned long long end = 0; ///< items of the stream that it waits for
+};
+
+/// A copy, work, a kernel, or a wait.
 struct pending_item {
     device_address dst = 0;
     device_address src = 0;
@@ -149,12 +169,25 @@ struct pending_item {
     work_function work = nullptr;
     void *argument = nullptr;
     std::optional<launch> kernel{};
+    std::optional<image_call> call{};
+    std::optional<event> until{};
 };
 struct stream {
     int device = 0;
     int questions = 0;
     std::deque<pending_item> pending;
     unsigned long long num_complete = 0;
+    bool is_busy = false; ///< a thread carries its first item out without the mutex
+    std::optional<std::vector<pending_item>> captured{};
+
+    /// Adds the item to what is pending or captured.
+    void add(pending_item item);
+};
+
+/// A captured graph, or one that can be launched.
+struct graph {
+    int device = 0;
+    std::vector<pending_item> items;
 };
 
 /// Everything, under one mutex.
@@ -171,7 +204,11 @@ struct world {
     std::set<stream *> streams;
     std::map<module *, std::unique_ptr<module>> modules;
     std::map<std::pair<module *, std::string>, function> functions;
+    std::map<const graph *, std::unique_ptr<graph>> graphs;
+    std::map<const graph *, std::unique_ptr<graph>> executables; ///< of graphs
     int launches = 0;
+    int image_launches = 0; ///< not those of graphs
+    int graph_launches = 0;
     std::size_t host_bytes = 0;       ///< copied between devices and the host
     std::size_t largest_pageable = 0; ///< bytes of a copy from or to host memory that is not pinned
     unsigned long long last_handle = 0;
@@ -197,14 +234,19 @@ int owner_of(device_address where);
 /// Reads or writes memory of any sort.
 void transfer(bool reading, device_address where, char *buffer, std::size_t size);
 void carry_out(const launch &what);
+void carry_out(const image_call &what);
 /// Carries out what is pending, until num_complete is `end`; false: work of the first item is not
-/// complete. Work is asked without the mutex, since it copies; a stream is used by one thread at a
-/// time.
+/// complete. Work and images run without the mutex, since they call the driver.
 bool carry_out(stream &of, std::unique_lock<std::mutex> &guard, unsigned long long end = ~0ULL);
 /// Lets the processor load and store the page of an address of a device, or forbids it again.
 void expose(device_address where, bool allow);
 /// Carries out a copy between device memory and host memory of any sort.
 void move_bytes(device_address dst, device_address src, std::size_t size);
+
+/// The function of an image for the processor, or null.
+void (*find_entry(const module &in, const char *name))();
+/// Captured streams cannot be asked or waited for.
+int refuse_captured(const char *function, stream &of);
 
 physical make_physical(int device, std::size_t size, bool exportable);
 /// Reads what a descriptor is; -1 in fd: no device memory.

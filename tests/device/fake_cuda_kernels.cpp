@@ -3,6 +3,7 @@
 #include "device/fake_cuda.h"
 
 #include <cstring>
+#include <dlfcn.h>
 #include <vector>
 
 namespace fake_cuda {
@@ -104,6 +105,9 @@ EXPORTED int cuModuleUnload(void *of) {
         return complain(__func__, "no module of this context", invalid_handle);
     }
     std::erase_if(all().functions, [&](auto const &each) { return each.first.first == gone; });
+    if (gone->library != nullptr) {
+        ::dlclose(gone->library);
+    }
     all().modules.erase(gone);
     return ok;
 }
@@ -113,6 +117,16 @@ EXPORTED int cuModuleGetFunction(void **into, void *of, const char *name) {
     auto *const in = static_cast<fake_cuda::module *>(of);
     if (!all().modules.contains(in) || in->device != current) {
         return complain(__func__, "no module of this context", invalid_handle);
+    }
+    if (in->library != nullptr) {
+        auto *const entry = find_entry(*in, name);
+        if (entry == nullptr) {
+            return not_found;
+        }
+        function &found = all().functions[{in, name}];
+        found = {in, nullptr, entry};
+        *into = &found;
+        return ok;
     }
     std::string const entry = std::string(".entry ") + name + "(";
     if (in->text.find(entry) == std::string::npos || find_kernel(name) == nullptr) {
@@ -124,6 +138,32 @@ EXPORTED int cuModuleGetFunction(void **into, void *of, const char *name) {
     return ok;
 }
 
+namespace {
+/// CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE.
+std::optional<std::vector<std::uint64_t>> parameters_of(void **extra) {
+    constexpr std::uintptr_t pointer_follows = 1;
+    constexpr std::uintptr_t size_follows = 2;
+    const void *buffer = nullptr;
+    std::size_t size = 0;
+    for (; *extra != nullptr; extra += 2) {
+        auto const what = reinterpret_cast<std::uintptr_t>(*extra);
+        if (what == pointer_follows) {
+            buffer = extra[1];
+        } else if (what == size_follows) {
+            size = *static_cast<const std::size_t *>(extra[1]);
+        }
+    }
+    if ((buffer == nullptr && size > 0) || size % sizeof(std::uint64_t) != 0) {
+        return std::nullopt;
+    }
+    std::vector<std::uint64_t> words(size / sizeof(std::uint64_t));
+    if (size > 0) {
+        std::memcpy(words.data(), buffer, size);
+    }
+    return words;
+}
+} // namespace
+
 EXPORTED int cuLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                             unsigned block_x, unsigned block_y, unsigned block_z,
                             unsigned shared_bytes, void *on, void **parameters, void **extra) {
@@ -134,8 +174,18 @@ EXPORTED int cuLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, unsigned
         return complain(__func__, "stream or function of another context", invalid_handle);
     }
     if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 ||
-        block_y != 1 || block_z != 1 || shared_bytes != 0 || extra != nullptr) {
-        return complain(__func__, "grid, block or memory", invalid_value);
+        block_y != 1 || block_z != 1 || shared_bytes != 0 ||
+        (extra != nullptr) != (what->entry != nullptr)) {
+        return complain(__func__, "grid, block, memory or arguments", invalid_value);
+    }
+    if (what->entry != nullptr) {
+        auto const words = parameters_of(extra);
+        if (!words) {
+            return complain(__func__, "arguments", invalid_value);
+        }
+        all().image_launches += with->captured ? 0 : 1;
+        with->add({.call = image_call{what->entry, *words}});
+        return ok;
     }
     launch made{what->runs, grid_x, block_x, {}};
     if (what->runs->run == nullptr) {
@@ -147,7 +197,6 @@ EXPORTED int cuLaunchKernel(void *of, unsigned grid_x, unsigned grid_y, unsigned
         return complain(__func__, "it would touch what its device may not", invalid_value);
     }
     ++all().launches;
-    with->pending.push_back({.kernel = made});
-    with->questions = 0;
+    with->add({.kernel = made});
     return ok;
 }

@@ -51,6 +51,12 @@ EXPORTED int cuMemcpyDtoDAsync_v2(device_address dst, device_address src, std::s
     return cuMemcpyAsync(dst, src, size, on);
 }
 
+// The addresses say which memory they are: the plugin passes each side's context for the other.
+EXPORTED int cuMemcpyPeerAsync(device_address dst, void * /*one*/, device_address src,
+                               void * /*other*/, std::size_t size, void *on) {
+    return cuMemcpyAsync(dst, src, size, on);
+}
+
 EXPORTED int cuDriverGetVersion(int *version) {
     *version = 12040;
     return ok;
@@ -103,13 +109,6 @@ EXPORTED int cuCtxSetLimit(int /*which*/, std::size_t /*value*/) {
 }
 
 // The plugin keeps events in stock.
-namespace {
-struct event {
-    stream *of = nullptr;
-    unsigned long long end = 0; ///< items of the stream that it waits for
-};
-} // namespace
-
 EXPORTED int cuEventCreate(void **into, unsigned /*flags*/) {
     FAKE_CUDA_ENTER_CONTEXT
     *into = new event;
@@ -126,6 +125,9 @@ EXPORTED int cuEventRecord(void *of, void *on) {
     if (!all().streams.contains(recorded)) {
         return complain(__func__, "no such stream", invalid_handle);
     }
+    if (int const refused = refuse_captured(__func__, *recorded)) {
+        return refused;
+    }
     *static_cast<event *>(of) = {recorded, recorded->num_complete + recorded->pending.size()};
     return ok;
 }
@@ -137,6 +139,18 @@ EXPORTED int cuEventSynchronize(void *of) {
         guard.unlock();
         std::this_thread::yield();
         guard.lock();
+    }
+    return ok;
+}
+
+EXPORTED int cuStreamWaitEvent(void *on, void *awaited, unsigned flags) {
+    FAKE_CUDA_ENTER_CONTEXT
+    auto *const waiting = static_cast<stream *>(on);
+    if (!all().streams.contains(waiting) || flags != 0) {
+        return complain(__func__, "stream or flags", invalid_handle);
+    }
+    if (event const until = *static_cast<event *>(awaited); until.of != waiting) {
+        waiting->add({.until = until});
     }
     return ok;
 }
@@ -158,13 +172,8 @@ FAKE_CUDA_HAS_NOT(cuMemsetD32Async)
 FAKE_CUDA_HAS_NOT(cuMemsetD8Async)
 FAKE_CUDA_HAS_NOT(cuOccupancyMaxPotentialBlockSize)
 FAKE_CUDA_HAS_NOT(cuStreamAddCallback)
-FAKE_CUDA_HAS_NOT(cuStreamWaitEvent)
-FAKE_CUDA_HAS_NOT(cuFuncGetAttribute)
 FAKE_CUDA_HAS_NOT(cuMemAllocAsync)
 FAKE_CUDA_HAS_NOT(cuMemFreeAsync)
 FAKE_CUDA_HAS_NOT(cuMemAllocManaged)
 FAKE_CUDA_HAS_NOT(cuMemcpyDtoH_v2)
 FAKE_CUDA_HAS_NOT(cuMemcpyHtoD_v2)
-FAKE_CUDA_HAS_NOT(cuMemcpyPeerAsync)
-FAKE_CUDA_HAS_NOT(cuModuleGetGlobal_v2)
-FAKE_CUDA_HAS_NOT(cuModuleLoadDataEx)

@@ -319,7 +319,11 @@ static void mistakes(void) {
           OMPX_ERR_ADDRESS);
     CHECK(ompx_target_allreduce(field, field, OMPX_GROUP_DEVICES, LENGTH + 1, OMPX_DOUBLE, OMPX_SUM,
                                 all) == OMPX_ERR_RANGE);
-    CHECK(ompx_target_allreduce(field, field, 3, LENGTH, OMPX_DOUBLE, OMPX_SUM, all) ==
+    int not_mine = 0;
+    while (not_mine == devices[0] || not_mine == devices[1]) {
+        ++not_mine;
+    }
+    CHECK(ompx_target_allreduce(field, field, not_mine, LENGTH, OMPX_DOUBLE, OMPX_SUM, all) ==
           OMPX_ERR_ARG);
     CHECK(strstr(ompx_last_error(), "not one of this rank's endpoints") != NULL);
     CHECK(ompx_target_bcast(field, OMPX_GROUP_DEVICES, 8, ranks * DEVICES, all) == OMPX_ERR_RANK);

@@ -89,11 +89,6 @@ struct machine {
 };
 machine *now;
 
-/// Events need the device's context in the thread. Its number and one more; 0: none.
-thread_local int context = 0;
-/// Only the number of a device counts.
-std::array<llvm::omp::target::plugin::GenericDeviceTy, 2> devices;
-
 bool fails(std::atomic<int> &countdown) { return countdown.fetch_sub(1) <= 0; }
 
 int32_t start_copy(int32_t device, void *to, const void *from, int64_t nbytes) {
@@ -109,13 +104,6 @@ int32_t start_copy(int32_t device, void *to, const void *from, int64_t nbytes) {
 
 } // namespace
 
-llvm::omp::target::plugin::GenericDeviceTy &GenericPluginTy::getDevice(int32_t device) {
-    return devices.at(static_cast<std::size_t>(device));
-}
-llvm::Error llvm::omp::target::plugin::GenericDeviceTy::setContext() {
-    context = static_cast<int>(this - devices.data()) + 1;
-    return {};
-}
 void *GenericPluginTy::data_alloc(int32_t /*device*/, int64_t nbytes, void * /*host*/,
                                   int32_t kind) {
     EXPECT_EQ(kind, TARGET_ALLOC_HOST);
@@ -141,7 +129,6 @@ int32_t GenericPluginTy::destroy_event(int32_t /*device*/, void *of) {
     return OFFLOAD_SUCCESS;
 }
 int32_t GenericPluginTy::record_event(int32_t device, void *of, __tgt_async_info * /*on*/) {
-    EXPECT_EQ(context, device + 1);
     auto *const recorded = static_cast<event *>(of);
     {
         std::lock_guard const guard(recorded->mutex);
@@ -154,8 +141,7 @@ int32_t GenericPluginTy::record_event(int32_t device, void *of, __tgt_async_info
     });
     return OFFLOAD_SUCCESS;
 }
-int32_t GenericPluginTy::sync_event(int32_t device, void *of) {
-    EXPECT_EQ(context, device + 1);
+int32_t GenericPluginTy::sync_event(int32_t /*device*/, void *of) {
     auto *const awaited = static_cast<event *>(of);
     std::unique_lock guard(awaited->mutex);
     awaited->changed.wait(guard, [awaited] { return awaited->is_complete; });

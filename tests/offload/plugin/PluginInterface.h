@@ -19,14 +19,10 @@ inline void consumeError(Error /*of*/) {}
 
 namespace omp::target::plugin {
 
+struct GenericDeviceTy;
 struct GenericGlobalHandlerTy;
 
-struct GenericDeviceTy {
-    Error setContext();
-};
-
 struct GenericPluginTy {
-    GenericDeviceTy &getDevice(int32_t device);
     void *data_alloc(int32_t device, int64_t nbytes, void *host, int32_t kind);
     int32_t data_delete(int32_t device, void *memory, int32_t kind);
     int32_t create_event(int32_t device, void **event);

@@ -16,6 +16,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Region.h"
+
+#include "Context.h"
 #include "GlobalHandler.h"
 #include "Offload.h"
 #include "Plan.h"
@@ -165,6 +168,12 @@ void finish(const __tgt_async_info *AsyncInfo) {
 
 } // namespace
 
+bool diomp::beginRegion(GenericPluginTy &Plugin, int32_t DeviceId,
+                        const __tgt_async_info *AsyncInfo) {
+  return !AnyVariable.load(std::memory_order_acquire) ||
+         prepare(Plugin, DeviceId, AsyncInfo);
+}
+
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker makes these names.
 #define REAL(Name) __real__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
 #define WRAP(Name) __wrap__ZN4llvm3omp6target6plugin15GenericPluginTy##Name
@@ -182,7 +191,22 @@ int32_t REAL(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
 int32_t REAL(11query_asyncEiP16__tgt_async_info)(GenericPluginTy *Plugin,
                                                  int32_t DeviceId,
                                                  __tgt_async_info *AsyncInfo);
+}
 
+int32_t diomp::startKernel(GenericPluginTy &Plugin, int32_t DeviceId,
+                           void *Entry, void **Args, ptrdiff_t *Offsets,
+                           KernelArgsTy *KernelArgs,
+                           __tgt_async_info *AsyncInfo) {
+  setContext(Plugin, DeviceId);
+  return REAL(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
+      &Plugin, DeviceId, Entry, Args, Offsets, KernelArgs, AsyncInfo);
+}
+
+static size_t numAllocations(const __tgt_async_info *AsyncInfo) {
+  return AsyncInfo ? AsyncInfo->AssociatedAllocations.size() : 0;
+}
+
+extern "C" {
 int32_t WRAP(11load_binaryEiP18__tgt_device_imageP19__tgt_device_binary)(
     GenericPluginTy *Plugin, int32_t DeviceId, __tgt_device_image *Image,
     __tgt_device_binary *Binary) {
@@ -201,6 +225,7 @@ int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
     GenericPluginTy *Plugin, int32_t DeviceId, void *Entry, void **Args,
     ptrdiff_t *Offsets, KernelArgsTy *KernelArgs, __tgt_async_info *AsyncInfo) {
   const bool MakesCalls = AnyVariable.load(std::memory_order_acquire);
+  const size_t AllocatedBefore = numAllocations(AsyncInfo);
   std::optional<KernelArgsTy> Recorded; // before the plugin changes them
   if (diomp::isRecording()) {
     Recorded = *KernelArgs;
@@ -208,13 +233,14 @@ int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
   }
   int32_t Outcome = OFFLOAD_FAIL;
   if (!MakesCalls || prepare(*Plugin, DeviceId, AsyncInfo))
-    Outcome = REAL(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
-        Plugin, DeviceId, Entry, Args, Offsets, KernelArgs, AsyncInfo);
+    Outcome = diomp::startKernel(*Plugin, DeviceId, Entry, Args, Offsets,
+                                 KernelArgs, AsyncInfo);
   if (MakesCalls && Outcome != OFFLOAD_SUCCESS)
     finish(AsyncInfo);
   if (Recorded) {
     diomp::noteLaunch(false);
     diomp::recordLaunch(*Plugin, DeviceId, Entry, Args, Offsets, *Recorded,
+                        numAllocations(AsyncInfo) > AllocatedBefore,
                         Outcome == OFFLOAD_SUCCESS);
   }
   return Outcome;
@@ -223,6 +249,7 @@ int32_t WRAP(13launch_kernelEiPvPS4_PlP12KernelArgsTyP16__tgt_async_info)(
 int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
                                                  int32_t DeviceId,
                                                  __tgt_async_info *AsyncInfo) {
+  diomp::setContext(*Plugin, DeviceId);
   int32_t Outcome =
       REAL(11synchronizeEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
   if (AnyVariable.load(std::memory_order_acquire))
@@ -233,6 +260,7 @@ int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
 int32_t WRAP(11query_asyncEiP16__tgt_async_info)(GenericPluginTy *Plugin,
                                                  int32_t DeviceId,
                                                  __tgt_async_info *AsyncInfo) {
+  diomp::setContext(*Plugin, DeviceId);
   int32_t Outcome =
       REAL(11query_asyncEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
   if (AnyVariable.load(std::memory_order_acquire) && !AsyncInfo->Queue)

@@ -207,7 +207,6 @@ public:
   ChunkRing(const ChunkRing &) = delete;
   ChunkRing &operator=(const ChunkRing &) = delete;
   ~ChunkRing() {
-    setContext();
     awaitAll();
     for (Chunk &Each : Chunks)
       Plugin.destroy_event(DeviceId, Each.Event);
@@ -218,7 +217,6 @@ public:
   [[nodiscard]] bool isUsable() const { return Chunks.size() >= 2; }
 
   int32_t copy(const Transfer &What, __tgt_async_info *AsyncInfo) {
-    setContext();
     const int32_t Outcome =
         What.ToDevice ? submit(What, AsyncInfo) : retrieve(What, AsyncInfo);
     // The last chunks of what was retrieved, and after a failure all.
@@ -228,12 +226,6 @@ public:
   }
 
 private:
-  /// LLVM's plugin does this for copies, but not for waits for events, with
-  /// which a thread may begin. If it fails, what follows fails with a message.
-  void setContext() {
-    llvm::consumeError(Plugin.getDevice(DeviceId).setContext());
-  }
-
   void startCopy(Chunk *Of, void *To, const void *From) {
     ++NumCopying;
     Threads.add({Of, To, From, &Copied});

@@ -203,6 +203,7 @@ int32_t end(diomp_plan_content *Into, void **Result) {
     Ended->note(DIOMP_PLAN_POINTERS);
   *Into = Ended->Content;
   if (Into->problem == DIOMP_PLAN_NO_PROBLEM) {
+    captureGraphs(*Ended->Recorded);
     *Result = Ended->Recorded.release();
     return DIOMP_PLAN_DONE;
   }
@@ -243,7 +244,8 @@ void diomp::noteLaunch(bool Begins) { Own.IsInLaunch = Begins; }
 
 void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
                          void **Args, const ptrdiff_t *Offsets,
-                         const KernelArgsTy &KernelArgs, bool Succeeded) {
+                         const KernelArgsTy &KernelArgs, bool Allocates,
+                         bool Succeeded) {
   std::lock_guard<std::mutex> Lock(registry().Mutex);
   Recording *Active = recordingOf({&Plugin, DeviceId});
   if (!Active)
@@ -254,7 +256,7 @@ void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
     Active->note(DIOMP_PLAN_UNSUPPORTED);
     return;
   }
-  RegionLaunch New{Entry, KernelArgs, {}, {}};
+  RegionLaunch New{Entry, KernelArgs, {}, {}, Allocates};
   // What libomptarget has used already; its memory is the caller's.
   New.KernelArgs.ArgBasePtrs = New.KernelArgs.ArgPtrs = nullptr;
   New.KernelArgs.ArgNames = New.KernelArgs.ArgMappers = nullptr;

@@ -24,10 +24,12 @@ inline bool isRecording() {
 
 /// Call before and after a launch that will be recorded.
 void noteLaunch(bool Begins);
-/// Call after a region has been launched, if isRecording().
+/// Call after a region has been launched, if isRecording(). Allocates: the
+/// launch has allocated memory of the device for this execution.
 void recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
                   void **Args, const ptrdiff_t *Offsets,
-                  const KernelArgsTy &KernelArgs, bool Succeeded);
+                  const KernelArgsTy &KernelArgs, bool Allocates,
+                  bool Succeeded);
 
 /// Call after a transfer, if isRecording().
 void recordTransfer(GenericPluginTy &Plugin, int32_t DeviceId,

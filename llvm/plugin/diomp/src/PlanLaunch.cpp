@@ -54,6 +54,11 @@ bool start(const Plan &Of, const Transfer &What, __tgt_async_info &AsyncInfo) {
   return Outcome == OFFLOAD_SUCCESS;
 }
 
+bool start(const Plan &, const std::shared_ptr<RegionGraph> &Graph,
+           __tgt_async_info &AsyncInfo) {
+  return Graph->launch(AsyncInfo);
+}
+
 /// Why the plan cannot be launched; DIOMP_PLAN_DONE: it can.
 int32_t check(const Plan &Of) {
   if (!PM)
@@ -100,6 +105,13 @@ bool issue(const Plan &Of, __tgt_async_info &AsyncInfo) {
 struct Launch {
   DeviceOfPlugin On;
   __tgt_async_info AsyncInfo;
+  std::vector<std::shared_ptr<RegionGraph>> Graphs; ///< the plan may be freed
+
+  explicit Launch(const Plan &Of) : On(Of.On) {
+    for (const auto &Each : Of.Operations)
+      if (const auto *Graph = std::get_if<std::shared_ptr<RegionGraph>>(&Each))
+        Graphs.push_back(*Graph);
+  }
 };
 
 } // namespace
@@ -166,8 +178,7 @@ int32_t diomp::startPlan(void *Handle, void **Launched) {
   const auto &Of = *static_cast<const Plan *>(Handle);
   if (const int32_t Why = check(Of))
     return Why;
-  auto New = std::make_unique<Launch>();
-  New->On = Of.On;
+  auto New = std::make_unique<Launch>(Of);
   if (!issue(Of, New->AsyncInfo)) {
     finish(New->On, New->AsyncInfo);
     return DIOMP_PLAN_ERROR;

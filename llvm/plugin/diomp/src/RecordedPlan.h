@@ -12,6 +12,7 @@
 #define DIOMP_RECORDED_PLAN_H
 
 #include "Offload.h"
+#include "PlanGraph.h"
 #include "PluginManager.h"
 #include "Transfer.h"
 #include "omptarget.h"
@@ -19,32 +20,27 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
 namespace diomp {
-
-/// A device of a plugin.
-struct DeviceOfPlugin {
-  llvm::omp::target::plugin::GenericPluginTy *Plugin;
-  int32_t Id;
-  bool operator==(const DeviceOfPlugin &Other) const {
-    return Plugin == Other.Plugin && Id == Other.Id;
-  }
-};
 
 struct RegionLaunch {
   void *Entry;
   KernelArgsTy KernelArgs;
   std::vector<void *> Args;
   std::vector<ptrdiff_t> Offsets;
+  bool Allocates; ///< memory of the device, in each launch
 };
 
 /// Does not change after its recording, except for IsStale.
 struct Plan {
   DeviceOfPlugin On;
   int32_t OpenMPDevice = -1;
-  std::vector<std::variant<RegionLaunch, Transfer>> Operations;
+  std::vector<
+      std::variant<RegionLaunch, Transfer, std::shared_ptr<RegionGraph>>>
+      Operations;
   std::vector<uintptr_t> Addresses; ///< device memory that they use; sorted
   std::vector<Transfer> Updates;    ///< each one once
   std::atomic<bool> IsStale{false};

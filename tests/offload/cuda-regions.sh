@@ -1,0 +1,107 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# Programs of other tests on LLVM's plugin for CUDA and a stand-in for its driver, which executes their regions on the processor:
+# with their images' headers changed, they are taken for NVIDIA's.
+#
+#   cuda-regions.sh SOURCE_DIR BUILD_DIR STAND_IN
+set -eu
+source=$1
+build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/driver"
+cp "$3" "$work/driver/libcuda.so.1"
+ln -s libcuda.so.1 "$work/driver/libcuda.so" # the name that LLVM's packages look for
+
+fail() {
+    cat "$work/output"
+    echo "failed: $*"
+    exit 1
+}
+# run RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: on a node with so many devices.
+run() {
+    ranks=$1
+    devices=$2
+    program=$3
+    shift 3
+    settings=
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        settings="$settings $1"
+        shift
+    done
+    [ $# -eq 0 ] || shift
+    for each in "$program" liboffload_variables_library.so; do
+        [ -e "$work/$each" ] && continue
+        of="$build/tests/offload/$each"
+        [ -e "$of" ] || of="$build/bin/$each"
+        cp "$of" "$work/$each"
+        "$source/tests/offload/image_for_stand_in.py" "$work/$each"
+    done
+    # shellcheck disable=SC2086 # a list
+    env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES=1024 \
+        FAKE_CUDA_DEVICES="$devices" LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
+        OMP_TARGET_OFFLOAD=MANDATORY DIOMP_ERRORS=return DIOMP_LOG=error DIOMP_DEVICE_SEGMENT_SIZE=64M $settings \
+        "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 -- "$work/$program" "$@" \
+        >"$work/output" 2>&1 || fail "$program on $ranks ranks with$settings"
+    ! grep -q "^fake_cuda:" "$work/output" || fail "$program: the driver was used wrongly"
+    [ "$(grep -c "^launches: " "$work/output")" = "$ranks" ] || fail "$program: not all ranks used the driver"
+}
+# Regions of plans are launched as graphs, unless they are not wanted.
+graphs() {
+    grep -q "^launches: $1 graphs, $2 regions\$" "$work/output" || fail "wanted $1 graphs and $2 regions"
+}
+
+own="DIOMP_DEVICES_PER_RANK=1"
+run 1 1 offload_plan $own
+graphs '[1-9][0-9]*' '[1-9][0-9]*'
+run 2 2 offload_plan $own
+run 1 1 offload_plan_cpp $own
+run 1 1 offload_plan_sequences $own -- 100
+graphs '[1-9][0-9]*' '[1-9][0-9]*'
+run 1 1 offload_plan_sequences $own DIOMP_PLAN_GRAPHS=off -- 30
+graphs 0 '[1-9][0-9]*'
+# Each function for graphs is refused: the regions are launched one after the other.
+for refused in cuStreamBeginCapture_v2 cuStreamEndCapture cuGraphInstantiateWithFlags; do
+    run 1 1 offload_plan_sequences $own FAKE_CUDA_FAIL=$refused=999 -- 10
+    graphs 0 '[1-9][0-9]*'
+done
+run 1 2 offload_plain
+run 1 2 offload_threads
+run 2 4 offload_threads $own
+run 2 1 offload_target
+run 2 1 offload_misuse
+run 2 1 offload_compat
+run 2 1 offload_freed DIOMP_DEVICE_SEGMENT_SIZE=256M
+run 2 1 offload_freed DIOMP_DEVICE_SEGMENT_SIZE=256M FAKE_CUDA_PATIENCE=50
+for _ in 1 2 3 4; do # a rank ends while the other copies one of its variables
+    run 2 1 offload_variables -- "$work/liboffload_variables_library.so"
+done
+two="DIOMP_DEVICES_PER_RANK=2"
+run 2 4 offload_two_devices $two
+run 2 4 offload_pragma $two
+run 2 4 offload_endpoints $two
+
+# Applications, with the results of host devices.
+checksum() {
+    sed -n 's/^checksum *//p' "$1"
+}
+# same PROGRAM RANKS DEVICES [ARGUMENT...]
+same() {
+    program=$1
+    ranks=$2
+    devices=$3
+    shift 3
+    run "$ranks" "$devices" "$program" $own -- "$@"
+    OMP_NUM_THREADS=2 "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 -- "$build/bin/$program" "$@" >"$work/expected" 2>&1
+    [ -n "$(checksum "$work/expected")" ] && [ "$(checksum "$work/output")" = "$(checksum "$work/expected")" ] ||
+        fail "$program: wanted $(cat "$work/expected")"
+}
+if [ -e "$build/bin/minimod-target" ]; then
+    same minimod-target 2 2 --grid 40 --steps 20
+    same minimod-devices 1 2 --grid 40 --steps 20
+    same matmul-target 2 1 --n 200
+    # These compare with the host's results themselves.
+    run 1 2 dpu-target -- all --grid 24 --steps 3 --pairs 16
+    run 2 2 cg-target $own -- --size 24
+fi
+echo "regions on the stand-in: ok"
