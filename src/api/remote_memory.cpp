@@ -6,6 +6,8 @@
 #include "api/internal/state.h"
 #include "offload/remote/client.h"
 #include "offload/remote/device_access.h"
+#include "offload/remote/gpu_access.h"
+#include "offload/service_gpus.h"
 
 namespace {
 
@@ -18,6 +20,48 @@ status devices_closed() {
     return diomp::error(OMPX_ERR_STATE, "the program has ended its use of remote devices",
                         "make the call before main returns");
 }
+
+/// The GPUs of the process's client.
+class job_gpus final : public diomp::offload::service_gpus {
+public:
+    std::optional<description> describe(int index) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? remote::describe_gpu(*used.client(), index)
+                                        : std::nullopt;
+    }
+    int num_devices() override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? static_cast<int>(used.client()->num_devices()) : 0;
+    }
+    diomp::result<std::uint64_t> allocate(int index, std::size_t nbytes) override {
+        remote_client_guard const used;
+        return used.client() != nullptr
+                   ? remote::allocate_on_gpu(*used.client(), index, nbytes)
+                   : diomp::result<std::uint64_t>(devices_closed().take_failure());
+    }
+    void release(int index, std::uint64_t address) override {
+        remote_client_guard const used;
+        if (used.client() != nullptr) { // otherwise the session has ended
+            remote::release_on_gpu(*used.client(), index, address);
+        }
+    }
+    status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? remote::write_gpu(*used.client(), index, to, from, nbytes)
+                                        : devices_closed();
+    }
+    status read(int index, void *to, std::uint64_t from, std::size_t nbytes) override {
+        remote_client_guard const used;
+        return used.client() != nullptr ? remote::read_gpu(*used.client(), index, to, from, nbytes)
+                                        : devices_closed();
+    }
+    status copy(int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
+        remote_client_guard const used;
+        return used.client() != nullptr
+                   ? remote::copy_on_gpu(*used.client(), index, to, from, nbytes)
+                   : devices_closed();
+    }
+};
 
 /// The memory of the devices of the process's client.
 class job_memory final : public diomp::offload::remote_memory {
@@ -65,6 +109,10 @@ public:
         return used.client() != nullptr ? remote::run_collective(*used.client(), index, call)
                                         : devices_closed();
     }
+    diomp::offload::service_gpus &gpus() override { return gpus_; }
+
+private:
+    job_gpus gpus_;
 };
 
 } // namespace

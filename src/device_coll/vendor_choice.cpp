@@ -176,7 +176,9 @@ vendor_choice::find_own_endpoints(const group::group &members) {
     for (std::uint32_t const index : members.endpoints().of(members.self().index())) {
         own_endpoint &each = own.emplace_back();
         each.index = index;
-        each.on = devices_.segments().accelerator_of(members.endpoints()[index].device);
+        offload::accelerator const *const on =
+            devices_.segments().accelerator_of(members.endpoints()[index].device);
+        each.on = on != nullptr && on->made_by == offload::vendor::service ? nullptr : on;
     }
     return own;
 }

@@ -2,23 +2,43 @@
 #include "offload/accelerators.h"
 
 #include "base/log.h"
+#include "offload/device_names.h"
+#include "offload/internal/service_backend.h"
 
 #include <algorithm>
 
 namespace diomp::offload {
 
+void accelerators::use_services(service_gpus &gpus) {
+    std::lock_guard const guard(mutex_);
+    services_ = &gpus;
+}
+
+result<std::unique_ptr<device::backend>> accelerators::make_backend(vendor of) {
+    if (of != vendor::service) {
+        return of == vendor::cuda ? device::create_cuda({options_.cuda_library})
+                                  : device::create_hip({options_.hip_library});
+    }
+    if (services_ == nullptr) {
+        return error(OMPX_ERR_UNSUPPORTED, "the job has no remote devices");
+    }
+    return std::unique_ptr<device::backend>(std::make_unique<service_backend>(*services_));
+}
+
 accelerators::vendor_state *accelerators::load(vendor of, bool warn_if_missing) {
     vendor_state &known = vendors_[of];
     if (known.backend == nullptr && !known.failed) {
-        auto made = of == vendor::cuda ? device::create_cuda({options_.cuda_library})
-                                       : device::create_hip({options_.hip_library});
+        auto made = make_backend(of);
         if (!made && !warn_if_missing) {
             return nullptr;
         }
         if (!made) {
             known.failed = true;
             log(log_level::warn, "memory of {} devices is not in the global address space: {}",
-                of == vendor::cuda ? "CUDA" : "HIP", made.failure().message());
+                of == vendor::cuda  ? "CUDA"
+                : of == vendor::hip ? "HIP"
+                                    : "services'",
+                made.failure().message());
             return nullptr;
         }
         known.backend = made.take();
@@ -34,9 +54,10 @@ accelerators::vendor_state *accelerators::load(vendor of, bool warn_if_missing) 
 }
 
 const accelerator *accelerators::find(const std::string &plugin, int plugin_device) {
-    vendor const of = plugin == "cuda"     ? vendor::cuda
-                      : plugin == "amdgpu" ? vendor::hip
-                                           : vendor::none;
+    vendor const of = plugin == "cuda"                ? vendor::cuda
+                      : plugin == "amdgpu"            ? vendor::hip
+                      : plugin == DIOMP_REMOTE_PLUGIN ? vendor::service
+                                                      : vendor::none;
     if (of == vendor::none) {
         return nullptr;
     }

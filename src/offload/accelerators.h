@@ -21,7 +21,10 @@
 
 namespace diomp::offload {
 
-enum class vendor : std::uint32_t { none, cuda, hip };
+class service_gpus;
+
+/// service: GPUs of device services, whichever vendor has made them.
+enum class vendor : std::uint32_t { none, cuda, hip, service };
 
 /// The memory kind that conduits use for a vendor's devices.
 [[nodiscard]] constexpr transport::memory_kind kind_of(vendor made_by) {
@@ -55,6 +58,9 @@ public:
 
     explicit accelerators(options chosen) : options_(std::move(chosen)) {}
 
+    /// From now on GPUs of services are found, which outlive this object.
+    void use_services(service_gpus &gpus);
+
     /// Finds a device by LLVM's name for its plugin. nullptr: a host plugin, or the vendor's
     /// library cannot be used (logged once).
     const accelerator *find(const std::string &plugin, int plugin_device);
@@ -81,12 +87,14 @@ private:
     /// Loads the vendor's library on first use. nullptr: it cannot be used; logged once if
     /// `warn_if_missing`.
     vendor_state *load(vendor of, bool warn_if_missing);
+    result<std::unique_ptr<device::backend>> make_backend(vendor of);
 
     options options_;
     std::mutex mutex_; ///< guards the members below
     std::map<vendor, vendor_state> vendors_;
     /// [vendor] Read by poll() without the mutex, since fences poll in a loop.
-    std::array<std::atomic<device::stream_pool *>, 3> pools_{};
+    std::array<std::atomic<device::stream_pool *>, 4> pools_{};
+    service_gpus *services_ = nullptr;
 };
 
 } // namespace diomp::offload

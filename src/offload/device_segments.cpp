@@ -10,6 +10,7 @@
 #include "offload/internal/segment_memory.h"
 #include "offload/preregistered_segments.h"
 #include "offload/remote_memory.h"
+#include "offload/service_gpus.h"
 #include "offload/table.h"
 #include "rma/device_copies.h"
 #include "rma/rma.h"
@@ -136,6 +137,10 @@ device_segments::make_on_host(const diomp_offload_request &request) {
 
 std::unique_ptr<device_segment>
 device_segments::make_on_remote_device(const diomp_offload_request &request) {
+    if (remote() != nullptr && remote()->gpus().describe(request.plugin_device)) {
+        preregistered_.devices().use_services(remote()->gpus());
+        return make_on_accelerator(request);
+    }
     auto const memory =
         remote() == nullptr ? std::nullopt : remote()->claim_segment(request.plugin_device);
     if (!memory) {
@@ -154,9 +159,11 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
     if (on == nullptr) {
         return nullptr;
     }
+    bool const is_on_service = on->made_by == vendor::service; // each rank has a session of its own
     std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
     auto memory = claimed != nullptr ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
-                                     : segment_memory::create(*on, accelerator_bytes_, num_local_);
+                                     : segment_memory::create(*on, accelerator_bytes_,
+                                                              is_on_service ? 1 : num_local_);
     if (!memory) {
         log(log_level::warn,
             "device {} gets no segment, so other ranks cannot access its memory: {} [remedy: set "
@@ -170,7 +177,7 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
     transport::memory_range const range{kind_of(on->made_by),
                                         reinterpret_cast<std::uintptr_t>(memory.value()->base()),
                                         memory.value()->size_bytes()};
-    if (engine_.transport().supports_memory_range(range)) {
+    if (!is_on_service && engine_.transport().supports_memory_range(range)) {
         engine_.transport().bind_device_context([on]() -> std::shared_ptr<void> {
             auto scope = on->backend->make_current(on->id);
             return scope ? std::shared_ptr<device::current_scope>(scope.take()) : nullptr;

@@ -25,9 +25,9 @@ std::optional<error> openmp_devices::remote_device_error(int device) const {
         fmt::format("device {} is a remote device whose memory is not in the address space "
                     "of the ranks",
                     device),
-        "start the job with remote devices that are processors, also for rank 0 "
-        "(diomp-run --remote-devices); or exchange the data through host memory (target "
-        "update); see \"Several ranks\" in docs/remote.md");
+        "start the job with remote devices, also for rank 0 (diomp-run --remote-devices); or "
+        "exchange the data through host memory (target update); see \"Address space\" in "
+        "docs/remote.md");
 }
 
 } // namespace diomp::offload

@@ -93,7 +93,9 @@ result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
     // Also creates the segment, which determines the kind of the device.
     auto segment = segments_.segment_of(device);
     DIOMP_TRY(segment);
-    if (segment.value()->remote_index()) {
+    segment_memory const *const memory = segment.value()->memory();
+    if (segment.value()->remote_index() ||
+        (memory != nullptr && memory->on().made_by == vendor::service)) {
         return remote_variable_error(device);
     }
     if (!openmp_.has_mappings()) {
@@ -110,7 +112,6 @@ result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
                      "declare it for this kind of device, and do not associate it with other "
                      "memory");
     }
-    segment_memory const *const memory = segment.value()->memory();
     return device_ptr{static_cast<std::byte *>(copy), memory == nullptr ? nullptr : &memory->on()};
 }
 

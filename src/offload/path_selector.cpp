@@ -84,7 +84,8 @@ std::optional<memory::location> path_selector::location_for_network(world_rank r
     between.kinds.local =
         here.on == nullptr ? transport::memory_kind::host : kind_of(here.on->made_by);
     auto const address = reinterpret_cast<std::uintptr_t>(here.address);
-    if (!there.in_segment || transport.direct_base(rank) != nullptr ||
+    bool const is_on_service = here.on != nullptr && here.on->made_by == vendor::service;
+    if (is_on_service || !there.in_segment || transport.direct_base(rank) != nullptr ||
         !allows(allowed_, device_path_set::network) ||
         !transport.can_transfer(rank, {between.kinds.remote, there.remote_address, bytes.remote},
                                 {between.kinds.local, address, bytes.local})) {

@@ -10,7 +10,7 @@
 
 #include "offload/remote_table.h"
 
-#define DIOMP_PLUGIN_TABLE_VERSION 3
+#define DIOMP_PLUGIN_TABLE_VERSION 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +41,8 @@ struct diomp_plugin_table {
     /// LLVM's name for the architecture of an initialised device: "sm_90", "gfx90a". The string is
     /// valid until the calling thread's next call.
     const char *(*architecture)(int device);
+    /// Memory of an initialised device, in bytes; 0: unknown.
+    uint64_t (*memory_bytes)(int device);
 };
 
 typedef void (*diomp_take_plugins_function)(const struct diomp_plugin_table *table);

@@ -16,6 +16,8 @@
 
 namespace diomp::offload {
 
+class service_gpus;
+
 /// `index`: of an own device among the remote devices of this rank. Thread-safe.
 class remote_memory {
 public:
@@ -53,6 +55,9 @@ public:
     /// Makes an encoded collective call (device_coll/session_call.h) on an own device, after its
     /// regions. Blocks until the device has made it. Errors: also those of the call.
     virtual status run_collective(int index, std::string_view call) = 0;
+
+    /// The own devices that are GPUs.
+    virtual service_gpus &gpus() = 0;
 
 protected:
     remote_memory() = default;

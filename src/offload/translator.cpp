@@ -94,7 +94,7 @@ result<std::byte *> translator::device_address(const void *pointer, int device) 
     void *const mapped = openmp_.mapped_address(pointer, device);
     if (mapped == nullptr) {
         auto remote = openmp_.remote_device_error(device);
-        if (remote && table_.find(device) == nullptr) {
+        if (remote && !segments_.segment_of(device)) { // which makes it, on the first use
             return std::move(*remote);
         }
         return error(
@@ -150,6 +150,9 @@ result<local_side> translator::locate_local(const void *pointer, int device, int
     if (!offset) {
         // libomptarget allocated this memory outside of the full segment. This process can still
         // access it; its size is unknown.
+        if (at.on != nullptr && at.on->made_by == vendor::service) {
+            return outside_segment_error(pointer, device);
+        }
         return local_side{at, {}, remote_index};
     }
     auto const found = segment->find_and_use(*offset);

@@ -33,6 +33,13 @@ result<local_side> translator::locate_own_variable(const variable &of, const voi
         {copy.value().address + offset_in(of, pointer), copy.value().on}, {}, std::nullopt};
 }
 
+error outside_segment_error(const void *pointer, int device) {
+    return {
+        OMPX_ERR_ADDRESS,
+        fmt::format("{} is on device {}, a service's GPU, but not in its segment", pointer, device),
+        "set DIOMP_DEVICE_SEGMENT_SIZE to a larger value"};
+}
+
 result<remote_side> translator::locate_variable(world_rank rank, const variable &of,
                                                 const void *pointer, int device,
                                                 std::size_t nbytes) {

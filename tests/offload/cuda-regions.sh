@@ -20,6 +20,20 @@ fail() {
 }
 # run RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: on a node with so many devices.
 run() {
+    options=
+    start "$@"
+    [ "$(grep -c "^launches: " "$work/output")" = "$ranks" ] || fail "$program: not all ranks used the driver"
+}
+# lent RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: a service on this host has the devices.
+lent() {
+    options="--remote-devices localhost:cuda:$2"
+    ranks=$1
+    devices=$2
+    program=$3
+    shift 3
+    start "$ranks" "$devices" "$program" DIOMP_LOCAL_DEVICES=off "$@"
+}
+start() {
     ranks=$1
     devices=$2
     program=$3
@@ -37,14 +51,13 @@ run() {
         cp "$of" "$work/$each"
         "$source/tests/offload/image_for_stand_in.py" "$work/$each"
     done
-    # shellcheck disable=SC2086 # a list
+    # shellcheck disable=SC2086 # lists
     env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES=1024 \
         FAKE_CUDA_DEVICES="$devices" LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         OMP_TARGET_OFFLOAD=MANDATORY DIOMP_ERRORS=return DIOMP_LOG=error DIOMP_DEVICE_SEGMENT_SIZE=64M $settings \
-        "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 -- "$work/$program" "$@" \
+        "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 $options -- "$work/$program" "$@" \
         >"$work/output" 2>&1 || fail "$program on $ranks ranks with$settings"
     ! grep -q "^fake_cuda:" "$work/output" || fail "$program: the driver was used wrongly"
-    [ "$(grep -c "^launches: " "$work/output")" = "$ranks" ] || fail "$program: not all ranks used the driver"
 }
 # Regions of plans are launched as graphs, unless they are not wanted.
 graphs() {
@@ -80,6 +93,23 @@ two="DIOMP_DEVICES_PER_RANK=2"
 run 2 4 offload_two_devices $two
 run 2 4 offload_pragma $two
 run 2 4 offload_endpoints $two
+
+# GPUs of services, in the address space.
+large="DIOMP_DEVICE_SEGMENT_SIZE=256M"
+lent 2 2 offload_remote_space TEST_GPUS=1 DIOMP_DEVICE_SEGMENT_SIZE=auto
+lent 3 3 offload_remote_space TEST_GPUS=1 $large
+lent 3 3 offload_remote_space TEST_GPUS=1 $large DIOMP_NODE_SIZE=1
+lent 3 3 offload_remote_collectives $large
+lent 2 2 offload_target
+lent 2 2 offload_freed DIOMP_DEVICE_SEGMENT_SIZE=auto
+lent 2 2 offload_compat
+lent 2 2 offload_threads
+lent 1 1 offload_plan
+lent 2 4 offload_two_devices $two
+lent 2 4 offload_pragma $two
+lent 2 4 offload_endpoints $two
+# More than a segment holds is an error, since its address says nothing about whose memory it is.
+lent 2 2 offload_service_gpu
 
 # Applications, with the results of host devices.
 checksum() {

@@ -89,17 +89,18 @@ result<std::vector<offload::service::lent_device>> plugin_devices(const std::str
                                                                   std::size_t memory_bytes) {
     auto found = offload::service::query_plugin(plugin);
     DIOMP_TRY(found);
-    auto const &architectures = found.value().architectures;
+    auto const &gpus = found.value().devices;
     std::vector<offload::service::lent_device> lent =
-        cpu_devices(static_cast<int>(architectures.size()), memory_bytes);
+        cpu_devices(static_cast<int>(gpus.size()), memory_bytes);
     for (std::size_t i = 0; i < lent.size(); ++i) {
         lent[i].number = static_cast<int>(i);
         lent[i].description.machine = found.value().machine;
         lent[i].description.kind = plugin;
-        lent[i].description.architecture = architectures[i];
+        lent[i].description.architecture = gpus[i].architecture;
+        lent[i].description.own_memory_bytes = gpus[i].memory_bytes;
         lent[i].description.name =
             fmt::format("device {} of LLVM's plugin '{}'{}{}", i, plugin,
-                        architectures[i].empty() ? "" : ", ", architectures[i]);
+                        gpus[i].architecture.empty() ? "" : ", ", gpus[i].architecture);
     }
     return lent;
 }

@@ -107,7 +107,7 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
     for (auto const &each : devices_) {
         own.add(each->description());
     }
-    agreed_terms agreed{own, {own.num_devices}};
+    agreed_terms agreed{own, {own.num_devices}, {own.is_gpu}};
     world_position &position = facts_.position;
     if (exchange) {
         position.num_clients = chosen.job.launcher->info().size;
@@ -119,6 +119,7 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
     position.size = position.num_clients + agreed.all.num_devices;
     position.scope = agreed.all.is_on_one_host ? host_scope::one_host : host_scope::several_hosts;
     facts_.num_devices = std::move(agreed.num_devices);
+    facts_.is_gpu = std::move(agreed.is_gpu);
     auto const own_ranks = sessions_of(position.rank, facts_.num_devices);
     for (auto const &each : devices_) {
         each->set_rank(own_ranks[each->index()]);
@@ -145,6 +146,7 @@ status client::build_world(const options &chosen) {
     options.conduit = choose_conduit(terms);
     options.num_clients = facts_.position.num_clients;
     options.num_devices = facts_.num_devices;
+    options.is_gpu = facts_.is_gpu;
     options.memory_bytes = terms.memory_bytes;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
     options.encrypts_data = terms.encrypts_data;

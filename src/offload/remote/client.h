@@ -124,7 +124,8 @@ private:
         bool is_of_job = false;
         int num_speaking = 0; ///< devices with a smaller index have the runtime of regions
         world_position position;
-        std::vector<int> num_devices; ///< [client]
+        std::vector<int> num_devices;          ///< [client]
+        std::vector<std::vector<bool>> is_gpu; ///< [client][device]
         std::size_t segment_bytes = 0;
         std::size_t split_threshold_bytes = default_split_bytes;
     };

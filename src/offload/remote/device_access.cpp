@@ -58,12 +58,26 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
     });
 }
 
-/// How sessions of one client reach those of another one: "shm", "tcp" or "shm and tcp".
+/// The sessions of a rank of the job whose memory is in the world: those of processors.
+std::vector<world_rank> processors_of(world &ranks, world_rank rank) {
+    std::vector<world_rank> found;
+    std::vector<bool> const &is_gpu = ranks.is_gpu(rank);
+    std::size_t index = 0;
+    for (world_rank const session : sessions_of(rank, ranks.num_devices())) {
+        if (!is_gpu[index++]) {
+            found.push_back(session);
+        }
+    }
+    return found;
+}
+
+/// How processors of one client reach those of another one: "shm", "tcp" or "shm and tcp"; "":
+/// there are none.
 std::string name_paths_between(world &ranks, world_rank from, world_rank to) {
     bool has_shared = false;
     bool has_other = false;
-    for (world_rank const mine : sessions_of(from, ranks.num_devices())) {
-        for (world_rank const theirs : sessions_of(to, ranks.num_devices())) {
+    for (world_rank const mine : processors_of(ranks, from)) {
+        for (world_rank const theirs : processors_of(ranks, to)) {
             bool const is_shared = ranks.node_of(mine) == ranks.node_of(theirs);
             has_shared = has_shared || is_shared;
             has_other = has_other || !is_shared;
@@ -71,7 +85,10 @@ std::string name_paths_between(world &ranks, world_rank from, world_rank to) {
     }
     std::string const &name = ranks.conduit().name(); // "shm+tcp"
     std::string const network = name.substr(name.rfind('+') + 1);
-    return !has_shared ? network : has_other ? "shm and " + network : "shm";
+    return has_shared && has_other ? "shm and " + network
+           : has_shared            ? "shm"
+           : has_other             ? network
+                                   : "";
 }
 
 } // namespace
@@ -81,14 +98,17 @@ std::string describe_paths(client &by, world_rank owner) {
         return {};
     }
     std::string text;
-    int count = 0;
+    std::size_t index = 0;
     for (world_rank const session : sessions_of(owner, by.ranks().num_devices())) {
-        text += fmt::format("{}remote device {} by {}", text.empty() ? "" : ", ", count++,
-                            by.ranks().conduit().describe_path(session));
+        text += fmt::format("{}remote device {} by {}", text.empty() ? "" : ", ", index,
+                            by.ranks().is_gpu(owner)[index]
+                                ? fmt::format("rank {}", owner.value())
+                                : by.ranks().conduit().describe_path(session));
+        ++index;
     }
-    if (count > 0 && by.num_devices() > 0) {
-        text += fmt::format("; from own remote devices by {}, service to service",
-                            name_paths_between(by.ranks(), by.ranks().rank(), owner));
+    std::string const between = name_paths_between(by.ranks(), by.ranks().rank(), owner);
+    if (!between.empty()) {
+        text += fmt::format("; from own remote devices by {}, service to service", between);
     }
     return text;
 }

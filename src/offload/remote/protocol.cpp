@@ -37,6 +37,7 @@ std::string encode(const device_description &description) {
     packet.text(description.kind);
     packet.text(description.name);
     packet.text(description.architecture);
+    packet.number(description.own_memory_bytes);
     packet.number(static_cast<std::uint8_t>(description.has_rdma_adapter ? 1 : 0));
     return packet.take();
 }
@@ -53,6 +54,7 @@ result<device_description> decode_device_description(packet_reader &packet) {
     description.kind = packet.text();
     description.name = packet.text();
     description.architecture = packet.text();
+    description.own_memory_bytes = packet.number<std::uint64_t>();
     description.has_rdma_adapter = packet.number<std::uint8_t>() != 0;
     if (!packet.ok() || !packet.at_end() || description.num_devices == 0) {
         return malformed("description of a device");

@@ -30,7 +30,7 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 12;
+inline constexpr std::uint32_t protocol_version = 13;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
@@ -66,9 +66,10 @@ struct device_description {
     std::uint32_t num_threads = 0;
     std::string host;
     transport::host_identity identity;
-    std::string kind;         ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
-    std::string name;         ///< human-readable
-    std::string architecture; ///< of images for that machine: "sm_90", "gfx90a"; "": any
+    std::string kind;                   ///< "cpu", or LLVM's plugin: "host", "cuda", "amdgpu"
+    std::string name;                   ///< human-readable
+    std::string architecture;           ///< of images for that machine: "sm_90", "gfx90a"; "": any
+    std::uint64_t own_memory_bytes = 0; ///< outside the slot; 0: none, or unknown
     bool has_rdma_adapter = false;
     bool operator==(const device_description &) const = default;
 

@@ -12,6 +12,7 @@ void world_terms::add(const device_description &device) {
         ++num_speaking;
     }
     ++num_devices;
+    is_gpu.push_back(!device.has_memory_in_slot());
     memory_bytes = std::max<std::size_t>(memory_bytes, device.memory_bytes);
     least_bytes = std::min<std::size_t>(least_bytes, device.memory_bytes);
 }
@@ -25,6 +26,9 @@ std::string encode(const world_terms &terms) {
         packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
     }
     packet.number(static_cast<std::uint32_t>(terms.num_devices));
+    for (bool const each : terms.is_gpu) {
+        packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
+    }
     packet.number(static_cast<std::uint32_t>(terms.num_speaking));
     packet.number(std::uint64_t{terms.memory_bytes});
     packet.number(std::uint64_t{terms.least_bytes});
@@ -41,6 +45,9 @@ result<world_terms> decode_terms(std::string_view bytes) {
         *each = packet.number<std::uint8_t>() != 0;
     }
     terms.num_devices = static_cast<int>(packet.number<std::uint32_t>());
+    for (int i = 0; i < terms.num_devices && packet.ok(); ++i) {
+        terms.is_gpu.push_back(packet.number<std::uint8_t>() != 0);
+    }
     terms.num_speaking = static_cast<int>(packet.number<std::uint32_t>());
     terms.memory_bytes = packet.number<std::uint64_t>();
     terms.least_bytes = packet.number<std::uint64_t>();
@@ -54,7 +61,7 @@ result<world_terms> decode_terms(std::string_view bytes) {
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange) {
     auto others = exchange(encode(own)); // in the order of their ranks
     DIOMP_TRY(others);
-    agreed_terms agreed{own, {}};
+    agreed_terms agreed{own, {}, {}};
     for (std::size_t i = 0; i < others.value().size(); ++i) {
         auto decoded = decode_terms(others.value()[i]);
         DIOMP_TRY(decoded);
@@ -72,7 +79,9 @@ result<agreed_terms> agree(const world_terms &own, int rank, const client_exchan
         all.memory_bytes = std::max(all.memory_bytes, theirs.memory_bytes);
         all.least_bytes = std::min(all.least_bytes, theirs.least_bytes);
         agreed.num_devices.push_back(theirs.num_devices);
+        agreed.is_gpu.push_back(theirs.is_gpu);
     }
+    agreed.is_gpu.insert(agreed.is_gpu.begin() + rank, own.is_gpu);
     agreed.num_devices.insert(agreed.num_devices.begin() + rank, own.num_devices);
     return agreed;
 }

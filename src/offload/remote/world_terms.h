@@ -21,6 +21,7 @@ struct world_terms {
     bool have_adapters = true;
     bool is_on_one_host = true; ///< the clients and their devices
     int num_devices = 0;
+    std::vector<bool> is_gpu; ///< [device] of this client: its memory is not in its slot
     /// Devices with a lower index than this have their memory in the slot, on all clients: their
     /// regions can make calls.
     int num_speaking = 0;
@@ -35,8 +36,9 @@ struct world_terms {
 result<world_terms> decode_terms(std::string_view bytes);
 
 struct agreed_terms {
-    world_terms all;              ///< of the world
-    std::vector<int> num_devices; ///< [client]
+    world_terms all;                       ///< of the world
+    std::vector<int> num_devices;          ///< [client]
+    std::vector<std::vector<bool>> is_gpu; ///< [client][device]
 };
 /// Combines the terms of client `rank` with those of the others. Collective; blocks.
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange);

@@ -257,13 +257,14 @@ result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, in
 }
 
 /// Starts the plugin and its devices, and writes to `into`: the ELF machine, and a line per device
-/// with its architecture. 0: success.
+/// with the size of its memory and its architecture. 0: success.
 static int write_devices(const std::string &plugin, int into) {
     std::string text;
     int const count = find_plugins() ? plugins->start(plugin.c_str()) : 0;
     bool const is_gpu = kind_of(plugin, "").has_value();
     for (int device = 0; device < count && plugins->use(device) == 0; ++device) {
-        text += fmt::format("{}\n", is_gpu ? plugins->architecture(device) : "");
+        text += fmt::format("{} {}\n", is_gpu ? plugins->memory_bytes(device) : 0,
+                            is_gpu ? plugins->architecture(device) : "");
     }
     if (text.empty()) {
         return 1;
@@ -298,9 +299,11 @@ result<plugin_devices> query_plugin(const std::string &plugin) {
     lines >> found.machine;
     lines.ignore();
     for (std::string line; std::getline(lines, line);) {
-        found.architectures.push_back(line);
+        plugin_devices::gpu &each = found.devices.emplace_back();
+        std::istringstream words(line);
+        words >> each.memory_bytes >> each.architecture;
     }
-    if (found.architectures.empty()) {
+    if (found.devices.empty()) {
         return error(OMPX_ERR_UNSUPPORTED,
                      fmt::format("LLVM's plugin '{}' finds no devices here", plugin),
                      "check that the vendor's driver is installed");

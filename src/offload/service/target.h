@@ -106,7 +106,11 @@ result<std::unique_ptr<target>> make_plugin_target(const std::string &plugin, in
 /// Devices that LLVM's plugin finds on this host.
 struct plugin_devices {
     std::uint32_t machine = 0;
-    std::vector<std::string> architectures; ///< of each device; "": images do not depend on it
+    struct gpu {
+        std::string architecture;       ///< "": images do not depend on it
+        std::uint64_t memory_bytes = 0; ///< 0: unknown
+    };
+    std::vector<gpu> devices;
 };
 /// Runs the plugin in a child process, since GPUs must not be started before a fork.
 result<plugin_devices> query_plugin(const std::string &plugin);

@@ -5,13 +5,16 @@ import collections
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import unittest
 from pathlib import Path
 
-from services import EVENTS, EXERCISE, LIBRARIES, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
+from services import CUDA, EVENTS, EXERCISE, LIBRARIES, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
+IMAGE_FOR_STAND_IN = Path(__file__).parent.parent / "image_for_stand_in.py"
 
 
 class remote_test(remote_case):
@@ -30,6 +33,21 @@ class remote_test(remote_case):
         """Host devices driven as GPUs are: memory, images and kernels through LLVM's plugin."""
         lender = service(self, devices="host")
         self.exercise(f"{lender.name}*2", 0, 2)
+
+    def test_gpus_on_the_stand_in(self):
+        """LLVM's plugin for CUDA; the images for the processor are taken for the GPU's."""
+        program = Path(self.folder, "exercise")
+        shutil.copy(EXERCISE, program)
+        subprocess.run([IMAGE_FOR_STAND_IN, program], check=True)
+        driver = Path(self.folder, "driver")
+        driver.mkdir()
+        Path(driver, "libcuda.so.1").symlink_to(CUDA)
+        Path(driver, "libcuda.so").symlink_to(CUDA)
+        lender = service(self, devices="cuda", LD_LIBRARY_PATH=str(driver), FAKE_CUDA_LOADS="any", FAKE_CUDA_MEBIBYTES="1024",
+                         FAKE_CUDA_COMPLAINTS="tell")
+        status, out, err = self.run_client(f"{lender.name}*2", [str(program), "0", "2"])
+        self.assertEqual((status, out), (0, "exercise: ok\n"), err)
+        self.assertNotIn("fake_cuda", err)
 
     def test_llvm_plugin_and_processors_together(self):
         first, second = service(self, devices="host"), service(self)

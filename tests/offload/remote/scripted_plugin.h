@@ -134,6 +134,7 @@ constexpr diomp_plugin_table table = {
     launch,
     enter,
     [](int) { return ""; },
+    [](int) { return std::uint64_t{0}; },
 };
 
 } // namespace scripted

@@ -39,6 +39,7 @@ TEST(world_terms, of_devices) {
     world_terms const own =
         terms("a", {device("a", 100), device("a", 50, "cuda"), device("a", 70)});
     EXPECT_EQ(own.num_devices, 3);
+    EXPECT_EQ(own.is_gpu, (std::vector{false, true, false}));
     EXPECT_EQ(own.num_speaking, 1) << "only those before the first that has other memory";
     EXPECT_EQ(own.memory_bytes, 100U);
     EXPECT_EQ(own.least_bytes, 50U);

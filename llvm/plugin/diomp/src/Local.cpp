@@ -18,6 +18,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace llvm;
@@ -116,6 +117,15 @@ const char *architecture(int Device) {
   return Name.c_str();
 }
 
+uint64_t memoryBytes(int Device) {
+  uint64_t Size = 0;
+  if (auto Err = Plugin->getDevice(Device).getDeviceMemorySize(Size)) {
+    consumeError(std::move(Err));
+    return 0;
+  }
+  return Size;
+}
+
 uint64_t allocate(int Device, uint64_t Size) {
   return toNumber(
       Plugin->data_alloc(Device, Size, nullptr, TARGET_ALLOC_DEVICE));
@@ -191,7 +201,8 @@ const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   copy,
                                   launch,
                                   enter,
-                                  architecture};
+                                  architecture,
+                                  memoryBytes};
 
 } // namespace
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/gpu_access.h"
+
+#include "base/log.h"
+#include "offload/remote/client.h"
+#include "offload/remote/queue.h"
+
+#include <utility>
+
+namespace diomp::offload::remote {
+namespace {
+
+remote_device &gpu_at(client &of, int index) { return of.device(static_cast<std::size_t>(index)); }
+
+/// Gives a queue of the device to `issue`, after the deferred regions, and waits for what it has
+/// issued.
+template <typename Issue>
+status complete(client &by, int index, Issue issue) {
+    remote_device &device = gpu_at(by, index);
+    DIOMP_TRY(by.wait_for_deferred(device));
+    queue &carrier = by.acquire_queue(device);
+    status done = issue(carrier, device);
+    if (status waited = carrier.synchronize(); done && !waited) {
+        done = std::move(waited);
+    }
+    by.release_queue(carrier);
+    return done;
+}
+
+} // namespace
+
+std::optional<service_gpus::description> describe_gpu(client &of, int index) {
+    if (index < 0 || static_cast<std::size_t>(index) >= of.num_devices()) {
+        return std::nullopt;
+    }
+    device_description const &about = gpu_at(of, index).description();
+    if (about.has_memory_in_slot()) {
+        return std::nullopt;
+    }
+    return service_gpus::description{gpu_at(of, index).label(), about.own_memory_bytes};
+}
+
+result<std::uint64_t> allocate_on_gpu(client &of, int index, std::size_t nbytes) {
+    return gpu_at(of, index).allocate(nbytes);
+}
+
+void release_on_gpu(client &of, int index, std::uint64_t address) {
+    if (!gpu_at(of, index).release(address)) {
+        log(log_level::debug, "{} does not release its segment", gpu_at(of, index).label());
+    }
+}
+
+status write_gpu(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes) {
+    return complete(by, index, [&](queue &carrier, remote_device & /*device*/) {
+        return carrier.put(to, from, nbytes);
+    });
+}
+
+status read_gpu(client &by, int index, void *to, std::uint64_t from, std::size_t nbytes) {
+    return complete(by, index, [&](queue &carrier, remote_device & /*device*/) {
+        return carrier.get(to, from, nbytes);
+    });
+}
+
+status copy_on_gpu(client &by, int index, std::uint64_t to, std::uint64_t from,
+                   std::size_t nbytes) {
+    return complete(by, index, [&](queue &carrier, remote_device &device) {
+        return carrier.copy(device.rank(), to, from, nbytes);
+    });
+}
+
+} // namespace diomp::offload::remote

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// Access of a rank to the memory of its own remote GPUs. The operations of offload/service_gpus.h.
+#pragma once
+
+#include "base/result.h"
+#include "offload/service_gpus.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace diomp::offload::remote {
+
+class client;
+
+std::optional<service_gpus::description> describe_gpu(client &of, int index);
+result<std::uint64_t> allocate_on_gpu(client &of, int index, std::size_t nbytes);
+void release_on_gpu(client &of, int index, std::uint64_t address);
+status write_gpu(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes);
+status read_gpu(client &by, int index, void *to, std::uint64_t from, std::size_t nbytes);
+status copy_on_gpu(client &by, int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes);
+
+} // namespace diomp::offload::remote

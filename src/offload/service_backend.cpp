@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/internal/service_backend.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <sys/mman.h>
+#include <utility>
+#include <vector>
+
+namespace diomp::offload {
+namespace {
+
+using device::device_id;
+using addresses = service_backend::address_table;
+
+std::uint64_t number_of(const void *address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+/// Reserves addresses of this process, without memory; false: some are in use.
+bool reserve_addresses(std::uint64_t base, std::size_t nbytes) {
+    void *const wanted = reinterpret_cast<void *>(base); // NOLINT(performance-no-int-to-ptr)
+    void *const got =
+        ::mmap(wanted, nbytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != MAP_FAILED && got != wanted) { // a kernel before 4.17
+        ::munmap(got, nbytes);
+    }
+    return got == wanted;
+}
+
+error not_shared() {
+    return {OMPX_ERR_UNSUPPORTED, "memory of a service's GPU cannot be shared with a process"};
+}
+
+class service_memory final : public device::memory {
+public:
+    /// The addresses from `base` on are reserved.
+    service_memory(service_gpus &gpus, std::shared_ptr<addresses> all, device_id on,
+                   std::uint64_t allocated, std::byte *base, std::size_t nbytes)
+        : gpus_(gpus), all_(std::move(all)), on_(on), allocated_(allocated), base_(base),
+          nbytes_(nbytes) {
+        all_->add(number_of(base), nbytes, on);
+    }
+    ~service_memory() override {
+        all_->remove(number_of(base_));
+        ::munmap(base_, nbytes_);
+        gpus_.release(on_.value(), allocated_);
+    }
+
+    [[nodiscard]] std::byte *base() const override { return base_; }
+    [[nodiscard]] std::size_t reserved_bytes() const override { return nbytes_; }
+    [[nodiscard]] std::size_t committed_bytes() const override { return nbytes_; }
+    status commit(std::size_t offset_bytes, std::size_t nbytes) override {
+        if (nbytes > nbytes_ || offset_bytes > nbytes_ - nbytes) {
+            return out_of_range(*this, offset_bytes, nbytes);
+        }
+        return {};
+    }
+    [[nodiscard]] std::size_t num_extents() const override { return 1; }
+    result<device::shared_handle> share(std::size_t /*num_known*/,
+                                        std::size_t /*max_extents*/) override {
+        return not_shared();
+    }
+
+private:
+    service_gpus &gpus_;
+    std::shared_ptr<addresses> all_;
+    device_id on_;
+    std::uint64_t allocated_; ///< its first address, which is before base_
+    std::byte *base_;
+    std::size_t nbytes_;
+};
+
+class service_queue final : public device::queue {
+public:
+    service_queue(service_gpus &gpus, std::shared_ptr<addresses> all, device_id on)
+        : gpus_(gpus), all_(std::move(all)), on_(on) {}
+
+    status copy(void *dst, const void *src, std::size_t nbytes) override {
+        bool const to_device = all_->owner_of(dst) == on_;
+        bool const from_device = all_->owner_of(src) == on_;
+        if (nbytes == 0) {
+            return {};
+        }
+        if (to_device && from_device) {
+            return gpus_.copy(on_.value(), number_of(dst), number_of(src), nbytes);
+        }
+        if (to_device) {
+            return gpus_.write(on_.value(), number_of(dst), src, nbytes);
+        }
+        if (from_device) {
+            return gpus_.read(on_.value(), dst, number_of(src), nbytes);
+        }
+        std::memmove(dst, src, nbytes);
+        return {};
+    }
+    result<bool> is_idle() override { return true; }
+    status wait() override { return {}; }
+
+private:
+    service_gpus &gpus_;
+    std::shared_ptr<addresses> all_;
+    device_id on_;
+};
+
+} // namespace
+
+void service_backend::address_table::add(std::uintptr_t base, std::size_t nbytes, device_id of) {
+    std::lock_guard const guard(mutex_);
+    ranges_.emplace(base, range{nbytes, of});
+}
+
+void service_backend::address_table::remove(std::uintptr_t base) {
+    std::lock_guard const guard(mutex_);
+    ranges_.erase(base);
+}
+
+std::optional<device_id> service_backend::address_table::owner_of(const void *address) const {
+    std::lock_guard const guard(mutex_);
+    auto const after = ranges_.upper_bound(number_of(address));
+    if (after == ranges_.begin()) {
+        return std::nullopt;
+    }
+    auto const &[base, found] = *std::prev(after);
+    return number_of(address) - base < found.nbytes ? std::optional(found.of) : std::nullopt;
+}
+
+service_backend::service_backend(service_gpus &gpus)
+    : gpus_(gpus), addresses_(std::make_shared<address_table>()) {}
+
+int service_backend::num_devices() const { return gpus_.num_devices(); }
+
+result<device::properties> service_backend::describe(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    auto const about = gpus_.describe(device.value());
+    if (!about) {
+        return error(OMPX_ERR_UNSUPPORTED, "the device is not a GPU of a service");
+    }
+    device::properties found;
+    found.name = about->name;
+    found.total_bytes = found.free_bytes = about->memory_bytes;
+    return found;
+}
+
+result<device::device_uuid> service_backend::uuid_of(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    return device::device_uuid{};
+}
+
+// Devices choose their addresses. Those that this process uses itself are kept until it has others.
+result<std::unique_ptr<device::memory>> service_backend::reserve(device_id device,
+                                                                 std::size_t max_bytes) {
+    constexpr std::size_t page_bytes = 4096;
+    constexpr int max_attempts = 8;
+    DIOMP_TRY(check_device(*this, device));
+    std::size_t const nbytes = (max_bytes + page_bytes - 1) / page_bytes * page_bytes;
+    std::vector<std::uint64_t> in_use;
+    std::unique_ptr<device::memory> made;
+    status failed;
+    while (made == nullptr && failed && in_use.size() < max_attempts) {
+        auto allocated = gpus_.allocate(device.value(), nbytes + page_bytes);
+        if (!allocated) {
+            failed = allocated.take_failure();
+            break;
+        }
+        std::uint64_t const base = (allocated.value() + page_bytes - 1) / page_bytes * page_bytes;
+        if (reserve_addresses(base, nbytes)) {
+            made = std::make_unique<service_memory>(
+                gpus_, addresses_, device, allocated.value(),
+                reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
+                nbytes);
+        } else {
+            in_use.push_back(allocated.value());
+        }
+    }
+    for (std::uint64_t const each : in_use) {
+        gpus_.release(device.value(), each);
+    }
+    DIOMP_TRY(failed);
+    if (made == nullptr) {
+        return error(OMPX_ERR_NOMEM,
+                     fmt::format("this process uses the addresses of the device's memory itself, "
+                                 "in {} attempts",
+                                 max_attempts));
+    }
+    return made;
+}
+
+result<std::unique_ptr<device::peer_memory>>
+service_backend::open_shared(device_id device, const device::shared_handle & /*handle*/) {
+    DIOMP_TRY(check_device(*this, device));
+    return not_shared();
+}
+
+result<bool> service_backend::can_access(device_id device, device_id other) {
+    DIOMP_TRY(check_device(*this, device));
+    DIOMP_TRY(check_device(*this, other));
+    return device == other;
+}
+
+result<std::unique_ptr<device::queue>> service_backend::make_queue(device_id device) {
+    DIOMP_TRY(check_device(*this, device));
+    return std::unique_ptr<device::queue>(
+        std::make_unique<service_queue>(gpus_, addresses_, device));
+}
+
+result<device::pinned_memory> service_backend::allocate_pinned(std::size_t nbytes) {
+    void *const base = std::malloc(nbytes);
+    if (base == nullptr) {
+        return error(OMPX_ERR_NOMEM, fmt::format("{} bytes of host memory", nbytes));
+    }
+    return device::pinned_memory(base, nbytes, [](void *gone) { std::free(gone); });
+}
+
+result<device::pinned_memory> service_backend::pin(void *base, std::size_t nbytes) {
+    return device::pinned_memory(base, nbytes, [](void * /*kept*/) {});
+}
+
+std::optional<device_id> service_backend::owner_of(const void *address) {
+    return addresses_->owner_of(address);
+}
+
+} // namespace diomp::offload

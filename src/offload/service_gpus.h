@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// GPUs of device services: what this module needs of the client of the services
+// (remote/gpu_access.h). Their memory is not in the world of the services, so the process that uses
+// a GPU carries out all copies, also for other ranks.
+#pragma once
+
+#include "base/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace diomp::offload {
+
+/// `index`: of an own device among the remote devices of this rank. Addresses are those of the
+/// device. Copies come after the device's regions that OpenMP treats as complete, and block until
+/// they are complete. Thread-safe.
+class service_gpus {
+public:
+    virtual ~service_gpus() = default;
+
+    struct description {
+        std::string name;
+        std::size_t memory_bytes = 0; ///< 0: unknown
+    };
+    /// nullopt: the device is a processor, or there is none.
+    virtual std::optional<description> describe(int index) = 0;
+    virtual int num_devices() = 0;
+
+    /// Errors: OMPX_ERR_NOMEM.
+    virtual result<std::uint64_t> allocate(int index, std::size_t nbytes) = 0;
+    virtual void release(int index, std::uint64_t address) = 0;
+
+    virtual status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) = 0;
+    virtual status read(int index, void *to, std::uint64_t from, std::size_t nbytes) = 0;
+    virtual status copy(int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes) = 0;
+
+protected:
+    service_gpus() = default;
+    service_gpus(const service_gpus &) = default;
+    service_gpus &operator=(const service_gpus &) = default;
+};
+
+} // namespace diomp::offload

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ * GPUs of services: memory that does not fit into their segment, devices that a rank has not used
+ * yet, and addresses of other devices. One device for each rank; DIOMP_ERRORS=return,
+ * DIOMP_DEVICE_SEGMENT_SIZE=64M. */
+#include "support/check.h"
+
+#include <omp.h>
+#include <stdlib.h>
+
+int main(void) {
+    int const me = ompx_rank_num(), ranks = ompx_num_ranks(), next = (me + 1) % ranks;
+    int const host = omp_get_initial_device();
+    size_t const nbytes = (size_t)100 << 20;
+    char small[64] = {0};
+    CHECK(omp_get_num_devices() == 1);
+    /* No region has run yet: the mistake is the missing map. */
+    FAILS(ompx_target_put(next, small, 0, small, host, sizeof small), OMPX_ERR_ADDRESS,
+          "neither mapped on device 0");
+    char *const large = malloc(nbytes);
+    memset(large, me + 1, nbytes);
+#pragma omp target enter data map(to : large[0 : nbytes])
+    int seen = 0;
+#pragma omp target map(from : seen) map(to : large[0 : nbytes])
+    seen = large[nbytes - 1];
+    CHECK(seen == me + 1);
+    FAILS(ompx_target_get(small, host, me, large, 0, sizeof small), OMPX_ERR_ADDRESS,
+          "not in its segment");
+    FAILS(ompx_target_put(next, large, 0, small, host, sizeof small), OMPX_ERR_ADDRESS,
+          "not in its segment");
+    FAILS(ompx_target_bcast(large, 0, sizeof small, 0, ompx_group_world), OMPX_ERR_ADDRESS,
+          "not in its segment");
+#pragma omp target exit data map(release : large[0 : nbytes])
+    /* What the segment holds is reached by all. */
+    char *const kept = ompx_target_alloc(1000, 0, ompx_symmetric_mem_alloc);
+    CHECK(kept != NULL);
+    memset(large, 10 + me, 1000);
+    CHECK(ompx_target_put(next, kept, 0, large, host, 1000) == 0);
+    CHECK(ompx_barrier() == 0);
+    memset(large, 0, 1000);
+    CHECK(ompx_target_get(large, host, next, kept, 0, 1000) == 0);
+    CHECK(large[0] == 10 + me && large[999] == 10 + me);
+    CHECK(ompx_barrier() == 0);
+    FAILS(ompx_target_put(next, kept, 0, large, host, 1001), OMPX_ERR_RANGE, "past the end");
+    /* In rows. */
+    size_t const shape[2] = {4, 10}, whole[2] = {20, 50}, at[2] = {2, 5}, zero[2] = {0, 0};
+    memset(large, 77, 40);
+    CHECK(ompx_target_put_rect(next, kept, 0, large, host, 1, 2, shape, at, zero, whole, shape) ==
+          0);
+    CHECK(ompx_barrier() == 0);
+    memset(large, 0, 1000);
+    CHECK(ompx_target_get(large, host, me, kept, 0, 1000) == 0);
+    for (int i = 0; i < 1000; ++i) {
+        int const row = i / 50, column = i % 50;
+        int const is_in = row >= 2 && row < 6 && column >= 5 && column < 15;
+        CHECK(large[i] == (is_in ? 77 : 10 + (me + ranks - 1) % ranks));
+    }
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_free(kept, 0) == 0);
+    free(large);
+    printf("service's GPU: ok\n");
+    return 0;
+}
