@@ -344,6 +344,11 @@ run_all() {
     done
     gpu_test offload.freed.np2 60 env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=256M $(ranks 2 offload_freed)
     gpu_test offload.compat.np2 60 $(ranks 2 offload_compat)
+    plans="env DIOMP_ERRORS=return DIOMP_DEVICE_SEGMENT_SIZE=64M DIOMP_DEVICES_PER_RANK=1"
+    gpu_test offload.plan 60 $plans $(ranks 1 offload_plan)
+    gpu_test offload.plan_sequences 60 $plans $(ranks 1 offload_plan_sequences 50)
+    gpu_test offload.plan_sequences_one_by_one 60 $plans DIOMP_PLAN_GRAPHS=off $(ranks 1 offload_plan_sequences 20)
+    gpu_test offload.threads 60 $plans $(ranks 1 offload_threads)
     # Ranks that share the GPU, from device to device and by way of host memory.
     for n in 2 4; do
         gpu_test figures.collectives.np$n 60 env DIOMP_LOG=info DIOMP_DEVICE_DIRECT_THRESHOLD=0 $(ranks $n offload_shared_device 64)

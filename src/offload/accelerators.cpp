@@ -22,7 +22,19 @@ result<std::unique_ptr<device::backend>> accelerators::make_backend(vendor of) {
     if (services_ == nullptr) {
         return error(OMPX_ERR_UNSUPPORTED, "the job has no remote devices");
     }
-    return std::unique_ptr<device::backend>(std::make_unique<service_backend>(*services_));
+    auto made = std::make_unique<service_backend>(*services_);
+    of_services_ = made.get();
+    return std::unique_ptr<device::backend>(std::move(made));
+}
+
+// The vendors' libraries know whose an address is.
+status accelerators::register_memory(const accelerator &on, const void *address,
+                                     std::size_t nbytes) {
+    if (on.made_by != vendor::service) {
+        return {};
+    }
+    std::lock_guard const guard(mutex_);
+    return of_services_->register_memory(on.id, address, nbytes);
 }
 
 accelerators::vendor_state *accelerators::load(vendor of, bool warn_if_missing) {

@@ -21,6 +21,7 @@
 
 namespace diomp::offload {
 
+class service_backend;
 class service_gpus;
 
 /// service: GPUs of device services, whichever vendor has made them.
@@ -68,6 +69,10 @@ public:
     /// visible to this process.
     const accelerator *find(vendor made_by, const device::device_uuid &uuid);
 
+    /// Call before copies use memory of a device that did not come from its backend. Errors:
+    /// OMPX_ERR_UNSUPPORTED.
+    status register_memory(const accelerator &on, const void *address, std::size_t nbytes);
+
     /// All devices of a vendor. Empty without devices or without the vendor's library, which is not
     /// logged. The span stays valid.
     std::span<const accelerator> all_of(vendor made_by);
@@ -95,6 +100,7 @@ private:
     /// [vendor] Read by poll() without the mutex, since fences poll in a loop.
     std::array<std::atomic<device::stream_pool *>, 4> pools_{};
     service_gpus *services_ = nullptr;
+    service_backend *of_services_ = nullptr;
 };
 
 } // namespace diomp::offload

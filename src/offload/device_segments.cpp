@@ -19,6 +19,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -98,6 +99,8 @@ device_segments::~device_segments() {
     }
 }
 
+accelerators &device_segments::devices() { return preregistered_.devices(); }
+
 device_segment *device_segments::make(const diomp_offload_request &request) {
     if (!segment_table::is_valid_number(request.device)) {
         return nullptr;
@@ -152,6 +155,16 @@ device_segments::make_on_remote_device(const diomp_offload_request &request) {
                                             remote_device_index{request.plugin_device});
 }
 
+/// An eighth of the GPU's memory: sessions may share it, and memory at other addresses is allocated
+/// where this process uses the first ones.
+std::size_t device_segments::default_bytes_on_service(int index) const {
+    constexpr std::size_t min_bytes = std::size_t{64} << 20;
+    constexpr std::size_t unit_bytes = std::size_t{2} << 20;
+    auto const about = remote()->gpus().describe(index);
+    std::size_t const eighth = about ? about->memory_bytes / 8 : 0;
+    return std::max(min_bytes, eighth / unit_bytes * unit_bytes);
+}
+
 std::unique_ptr<device_segment>
 device_segments::make_on_accelerator(const diomp_offload_request &request) {
     accelerator const *const on =
@@ -159,11 +172,13 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
     if (on == nullptr) {
         return nullptr;
     }
-    bool const is_on_service = on->made_by == vendor::service; // each rank has a session of its own
+    bool const is_on_service = on->made_by == vendor::service;
+    std::size_t const wanted_bytes = is_on_service && accelerator_bytes_ == 0
+                                         ? default_bytes_on_service(request.plugin_device)
+                                         : accelerator_bytes_;
     std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
     auto memory = claimed != nullptr ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
-                                     : segment_memory::create(*on, accelerator_bytes_,
-                                                              is_on_service ? 1 : num_local_);
+                                     : segment_memory::create(*on, wanted_bytes, num_local_);
     if (!memory) {
         log(log_level::warn,
             "device {} gets no segment, so other ranks cannot access its memory: {} [remedy: set "

@@ -63,6 +63,7 @@ public:
     /// Leaks the memory of accelerators that the program or the network still uses.
     ~device_segments();
 
+    [[nodiscard]] accelerators &devices();
     /// See openmp_devices::remote.
     [[nodiscard]] remote_memory *remote() const { return openmp_.remote(); }
     /// Whether a device belongs to another host.
@@ -90,6 +91,7 @@ public:
 
 private:
     std::unique_ptr<device_segment> make_on_host(const diomp_offload_request &request);
+    [[nodiscard]] std::size_t default_bytes_on_service(int index) const;
     std::unique_ptr<device_segment> make_on_remote_device(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_on_accelerator(const diomp_offload_request &request);
 

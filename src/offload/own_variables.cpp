@@ -93,9 +93,7 @@ result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
     // Also creates the segment, which determines the kind of the device.
     auto segment = segments_.segment_of(device);
     DIOMP_TRY(segment);
-    segment_memory const *const memory = segment.value()->memory();
-    if (segment.value()->remote_index() ||
-        (memory != nullptr && memory->on().made_by == vendor::service)) {
+    if (segment.value()->remote_index()) {
         return remote_variable_error(device);
     }
     if (!openmp_.has_mappings()) {
@@ -112,7 +110,13 @@ result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
                      "declare it for this kind of device, and do not associate it with other "
                      "memory");
     }
-    return device_ptr{static_cast<std::byte *>(copy), memory == nullptr ? nullptr : &memory->on()};
+    segment_memory const *const memory = segment.value()->memory();
+    if (memory == nullptr) {
+        return device_ptr{static_cast<std::byte *>(copy), nullptr};
+    }
+    accelerator const &on = memory->on();
+    DIOMP_TRY(segments_.devices().register_memory(on, copy, of.nbytes));
+    return device_ptr{static_cast<std::byte *>(copy), &on};
 }
 
 } // namespace diomp::offload

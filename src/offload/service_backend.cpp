@@ -16,6 +16,8 @@ namespace {
 using device::device_id;
 using addresses = service_backend::address_table;
 
+constexpr std::size_t page_bytes = 4096;
+
 std::uint64_t number_of(const void *address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 /// Reserves addresses of this process, without memory; false: some are in use.
@@ -152,7 +154,6 @@ result<device::device_uuid> service_backend::uuid_of(device_id device) {
 // Devices choose their addresses. Those that this process uses itself are kept until it has others.
 result<std::unique_ptr<device::memory>> service_backend::reserve(device_id device,
                                                                  std::size_t max_bytes) {
-    constexpr std::size_t page_bytes = 4096;
     constexpr int max_attempts = 8;
     DIOMP_TRY(check_device(*this, device));
     std::size_t const nbytes = (max_bytes + page_bytes - 1) / page_bytes * page_bytes;
@@ -216,6 +217,36 @@ result<device::pinned_memory> service_backend::allocate_pinned(std::size_t nbyte
 
 result<device::pinned_memory> service_backend::pin(void *base, std::size_t nbytes) {
     return device::pinned_memory(base, nbytes, [](void * /*kept*/) {});
+}
+
+status service_backend::register_memory(device_id device, const void *address, std::size_t nbytes) {
+    DIOMP_TRY(check_device(*this, device));
+    std::uint64_t const end = number_of(address) + nbytes;
+    std::lock_guard const guard(mutex_);
+    for (std::uint64_t page = number_of(address) / page_bytes * page_bytes; page < end;
+         page += page_bytes) {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        auto const owner = addresses_->owner_of(reinterpret_cast<const void *>(page));
+        if (owner == device) {
+            continue;
+        }
+        if (owner || !reserve_addresses(page, page_bytes)) {
+            return error(OMPX_ERR_UNSUPPORTED,
+                         fmt::format("this process, or another device, uses the addresses of {} "
+                                     "bytes at {} of the device itself",
+                                     nbytes, address),
+                         "run the program again: addresses are chosen anew");
+        }
+        addresses_->add(page, page_bytes, device);
+        registered_pages_.push_back(page);
+    }
+    return {};
+}
+
+service_backend::~service_backend() {
+    for (std::uintptr_t const page : registered_pages_) {
+        ::munmap(reinterpret_cast<void *>(page), page_bytes); // NOLINT(performance-no-int-to-ptr)
+    }
 }
 
 std::optional<device_id> service_backend::owner_of(const void *address) {

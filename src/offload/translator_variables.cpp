@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The part of the translator for `declare target` variables.
 #include "memory/memory.h"
+#include "offload/device_segment.h"
+#include "offload/device_segments.h"
 #include "offload/internal/own_variables.h"
 #include "offload/internal/remote_variables.h"
 #include "offload/internal/translation_errors.h"
@@ -44,7 +46,10 @@ result<remote_side> translator::locate_variable(world_rank rank, const variable 
                                                 const void *pointer, int device,
                                                 std::size_t nbytes) {
     if (openmp_.remote_device_error(device)) {
-        return remote_variable_error(device);
+        auto const segment = segments_.segment_of(device);
+        if (!segment || segment.value()->remote_index()) {
+            return remote_variable_error(device);
+        }
     }
     auto located = variables_.remote().locate_copy(rank, device, of);
     DIOMP_TRY(located);

@@ -21,12 +21,14 @@ fail() {
 # run RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: on a node with so many devices.
 run() {
     options=
+    mebibytes=1024
     start "$@"
     [ "$(grep -c "^launches: " "$work/output")" = "$ranks" ] || fail "$program: not all ranks used the driver"
 }
 # lent RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: a service on this host has the devices.
 lent() {
     options="--remote-devices localhost:cuda:$2"
+    mebibytes=8192
     ranks=$1
     devices=$2
     program=$3
@@ -52,7 +54,7 @@ start() {
         "$source/tests/offload/image_for_stand_in.py" "$work/$each"
     done
     # shellcheck disable=SC2086 # lists
-    env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES=1024 \
+    env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES="$mebibytes" \
         FAKE_CUDA_DEVICES="$devices" LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         OMP_TARGET_OFFLOAD=MANDATORY DIOMP_ERRORS=return DIOMP_LOG=error DIOMP_DEVICE_SEGMENT_SIZE=64M $settings \
         "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 $options -- "$work/$program" "$@" \
@@ -103,6 +105,7 @@ lent 3 3 offload_remote_collectives $large
 lent 2 2 offload_target
 lent 2 2 offload_freed DIOMP_DEVICE_SEGMENT_SIZE=auto
 lent 2 2 offload_compat
+lent 2 2 offload_variables -- "$work/liboffload_variables_library.so"
 lent 2 2 offload_threads
 lent 1 1 offload_plan
 lent 2 4 offload_two_devices $two

@@ -189,6 +189,40 @@ TEST_F(service_backend_test, copies_in_all_directions) {
     EXPECT_EQ(failed.failure().code(), OMPX_ERR_PEER);
 }
 
+TEST_F(service_backend_test, registered_memory_is_the_devices_until_the_end) {
+    std::uint64_t const base = make_range(4 * page, false);
+    auto const address = [base](std::size_t offset) {
+        return reinterpret_cast<std::byte *>(base + offset);
+    };
+    {
+        service_backend own(gpus);
+        EXPECT_TRUE(own.register_memory(device_id(0), address(100), 8));
+        EXPECT_TRUE(
+            own.register_memory(device_id(0), address(108), page)); // partly in the same page
+        EXPECT_EQ(own.owner_of(address(0)), device_id(0));
+        EXPECT_EQ(own.owner_of(address(2 * page - 1)), device_id(0));
+        EXPECT_EQ(own.owner_of(address(2 * page)), std::nullopt);
+        EXPECT_EQ(own.register_memory(device_id(1), address(100), 8).failure().code(),
+                  OMPX_ERR_UNSUPPORTED);
+        gpus.memory[base + 100].resize(8);
+        auto queue = own.make_queue(device_id(0));
+        std::uint64_t const sent = 5;
+        std::uint64_t got = 0;
+        EXPECT_TRUE(queue.value()->copy(address(100), &sent, sizeof sent));
+        EXPECT_TRUE(queue.value()->copy(&got, address(100), sizeof got));
+        EXPECT_EQ(got, sent);
+        std::uint64_t const used = make_range(page, true);
+        EXPECT_EQ(own.register_memory(device_id(0), reinterpret_cast<void *>(used + 8), 8)
+                      .failure()
+                      .code(),
+                  OMPX_ERR_UNSUPPORTED);
+    }
+    EXPECT_EQ(::mmap(address(0), 2 * page, PROT_READ,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
+              address(0));
+    ::munmap(address(0), 2 * page);
+}
+
 TEST_F(service_backend_test, nothing_is_shared_or_reached_by_others) {
     auto const memory = reserve();
     EXPECT_EQ(memory->share(0, device::memory::all_extents).failure().code(), OMPX_ERR_UNSUPPORTED);

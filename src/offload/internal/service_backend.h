@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace diomp::offload {
 
@@ -22,6 +23,7 @@ class service_backend final : public device::backend {
 public:
     /// `gpus` outlives the backend and what it returns.
     explicit service_backend(service_gpus &gpus);
+    ~service_backend() override;
 
     [[nodiscard]] const char *name() const override { return "service"; }
     [[nodiscard]] int num_devices() const override;
@@ -36,6 +38,9 @@ public:
     /// Memory of the process: messages need no pinned memory.
     result<device::pinned_memory> allocate_pinned(std::size_t nbytes) override;
     result<device::pinned_memory> pin(void *base, std::size_t nbytes) override;
+    /// For memory of the device from elsewhere, before copies use it: reserves its pages. It stays
+    /// registered when it is freed. Errors: OMPX_ERR_UNSUPPORTED.
+    status register_memory(device::device_id device, const void *address, std::size_t nbytes);
     [[nodiscard]] std::optional<device::device_id> owner_of(const void *address) override;
 
     /// Which addresses are whose memory. Thread-safe.
@@ -57,6 +62,8 @@ public:
 private:
     service_gpus &gpus_;
     std::shared_ptr<address_table> addresses_; ///< also of the reservations and queues
+    std::mutex mutex_;                         ///< guards the next member
+    std::vector<std::uintptr_t> registered_pages_;
 };
 
 } // namespace diomp::offload
