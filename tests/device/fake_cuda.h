@@ -171,6 +171,7 @@ struct pending_item {
     std::optional<launch> kernel{};
     std::optional<image_call> call{};
     std::optional<event> until{};
+    const void *executable = nullptr; ///< the graph that it is of
 };
 struct stream {
     int device = 0;

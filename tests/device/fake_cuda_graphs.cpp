@@ -2,6 +2,7 @@
 // The stand-in's graphs: what a stream captures, as a list.
 #include "device/fake_cuda.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fake_cuda {
@@ -64,6 +65,12 @@ EXPORTED int cuGraphDestroy(void *of) {
 
 EXPORTED int cuGraphExecDestroy(void *of) {
     FAKE_CUDA_ENTER
+    for (stream const *const each : all().streams) {
+        if (std::ranges::any_of(each->pending,
+                                [of](const pending_item &item) { return item.executable == of; })) {
+            complain(__func__, "the graph is executed", 0);
+        }
+    }
     return all().executables.erase(static_cast<graph *>(of)) == 1
                ? ok
                : complain(__func__, "no such graph", invalid_value);
@@ -78,8 +85,9 @@ EXPORTED int cuGraphLaunch(void *of, void *on) {
         return complain(__func__, "graph or stream", invalid_value);
     }
     ++all().graph_launches;
-    for (pending_item const &each : found->second->items) {
-        into->add(each);
+    for (pending_item each : found->second->items) {
+        each.executable = of;
+        into->add(std::move(each));
     }
     return ok;
 }

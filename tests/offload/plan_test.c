@@ -198,9 +198,11 @@ static void without_waiting(void) {
     {
         for (int p = 0; p < PLANS; ++p) {
             CHECK(ompx_plan_begin(device) == 0);
+            for (int half = 0; half < 2; ++half) {
 #pragma omp target device(device)
-            for (int i = 0; i < 8; ++i) {
-                counts[p][i] += p + i;
+                for (int i = 4 * half; i < 4 * half + 4; ++i) {
+                    counts[p][i] += p + i;
+                }
             }
 #pragma omp target update device(device) from(counts[p : 1])
             plans[p] = ended();
@@ -220,6 +222,7 @@ static void without_waiting(void) {
             CHECK(ompx_event_wait_all(events, PLANS) == 0);
             memcpy(copies, counts, sizeof copies);
             for (int p = 0; p < PLANS; ++p) {
+                CHECK(copies[p][0] == (long)p * (round + 1));
                 CHECK(copies[p][7] == (long)(p + 7) * (round + 1));
             }
         }
