@@ -238,9 +238,11 @@ void diomp::api::close_remote_client() {
     }
 }
 
-diomp::api::remote_client_guard::remote_client_guard() {
+diomp::api::remote_client_guard::remote_client_guard(scope of) {
     num_inside.fetch_add(1);
-    if (closing_thread.load() == 0 && !is_inherited.load()) {
+    bool const is_open =
+        of == scope::job ? !have_sessions_ended.load() : closing_thread.load() == 0;
+    if (is_open && !is_inherited.load()) {
         client_ = shared_client.get();
     }
 }

@@ -9,6 +9,8 @@
 #include "offload/remote/gpu_access.h"
 #include "offload/service_gpus.h"
 
+#include <atomic>
+
 namespace {
 
 using diomp::status;
@@ -16,47 +18,51 @@ using diomp::api::remote_client_guard;
 using diomp::rma::direction;
 namespace remote = diomp::offload::remote;
 
+/// Whether the runtime has used a device of this process, with or without regions.
+std::atomic<bool> g_has_segment = false;
+
 status devices_closed() {
     return diomp::error(OMPX_ERR_STATE, "the program has ended its use of remote devices",
                         "make the call before main returns");
 }
 
-/// The GPUs of the process's client.
+/// The GPUs of the process's client. This process copies for other ranks after its main, too.
 class job_gpus final : public diomp::offload::service_gpus {
 public:
     std::optional<description> describe(int index) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr ? remote::describe_gpu(*used.client(), index)
                                         : std::nullopt;
     }
     int num_devices() override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr ? static_cast<int>(used.client()->num_devices()) : 0;
     }
     diomp::result<std::uint64_t> allocate(int index, std::size_t nbytes) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
+        g_has_segment.store(true, std::memory_order_relaxed);
         return used.client() != nullptr
                    ? remote::allocate_on_gpu(*used.client(), index, nbytes)
                    : diomp::result<std::uint64_t>(devices_closed().take_failure());
     }
     void release(int index, std::uint64_t address) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         if (used.client() != nullptr) { // otherwise the session has ended
             remote::release_on_gpu(*used.client(), index, address);
         }
     }
     status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr ? remote::write_gpu(*used.client(), index, to, from, nbytes)
                                         : devices_closed();
     }
     status read(int index, void *to, std::uint64_t from, std::size_t nbytes) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr ? remote::read_gpu(*used.client(), index, to, from, nbytes)
                                         : devices_closed();
     }
     status copy(int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
-        remote_client_guard const used;
+        remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr
                    ? remote::copy_on_gpu(*used.client(), index, to, from, nbytes)
                    : devices_closed();
@@ -68,6 +74,7 @@ class job_memory final : public diomp::offload::remote_memory {
 public:
     std::optional<range> claim_segment(int index) override {
         remote_client_guard const used;
+        g_has_segment.store(true, std::memory_order_relaxed);
         return used.client() != nullptr ? remote::claim_segment(*used.client(), index)
                                         : std::nullopt;
     }
@@ -116,6 +123,8 @@ private:
 };
 
 } // namespace
+
+bool diomp::api::has_remote_segment() { return g_has_segment.load(std::memory_order_relaxed); }
 
 diomp::result<diomp::offload::remote_memory *>
 diomp::api::join_remote_devices(launch::launcher &job) {

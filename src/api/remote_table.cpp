@@ -71,7 +71,7 @@ const char *architecture(int device) {
     return device_at(device).description().architecture.c_str();
 }
 
-int used() { return api::is_remote_client_used() ? 1 : 0; }
+int used() { return api::is_remote_client_used() || api::has_remote_segment() ? 1 : 0; }
 
 std::uint64_t allocate(int device, std::uint64_t nbytes) {
     if (status const ready = api::use_remote_client(); !ready) {

@@ -26,8 +26,8 @@ std::span<const setting_row> offload_rows() {
          "Address space reserved per device that a rank uses, for memory that OpenMP maps and "
          "allocates there. auto: for host devices a quarter of the rank's own segment, at least "
          "64 MiB; on a GPU twice its memory if reserving is free and the memory is not registered "
-         "with GASNet-EX, otherwise four fifths of its memory divided by the number of ranks; on a "
-         "GPU of a service an eighth of its memory.",
+         "with GASNet-EX, otherwise four fifths of its memory divided by the number of ranks; on "
+         "GPUs of services an eighth of the smallest one's memory.",
          value<auto_size>([](auto &s) -> auto & { return s.offload.segment_size_bytes; })},
         {"DIOMP_DEVICE_PATHS", "all|no-ipc|no-peer|bounce", "all",
          "Paths of transfers with GPU memory. no-ipc: do not map other ranks' memory; no-peer: no "

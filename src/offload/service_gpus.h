@@ -22,7 +22,7 @@ public:
 
     struct description {
         std::string name;
-        std::size_t memory_bytes = 0; ///< 0: unknown
+        std::size_t memory_bytes = 0; ///< of the job's smallest GPU of a service; 0: unknown
     };
     /// nullopt: the device is a processor, or there is none.
     virtual std::optional<description> describe(int index) = 0;

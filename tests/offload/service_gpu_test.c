@@ -56,6 +56,16 @@ int main(void) {
     }
     CHECK(ompx_barrier() == 0);
     CHECK(ompx_target_free(kept, 0) == 0);
+    /* A rank whose main has returned still copies for others. */
+    char *const left = ompx_target_alloc(1000, 0, ompx_symmetric_mem_alloc);
+    CHECK(left != NULL && ompx_barrier() == 0);
+    for (int round = 0; me == 0 && round < 300; ++round) {
+        memset(large, round, 1000);
+        CHECK(ompx_target_put(next, left, 0, large, host, 1000) == 0);
+        memset(large, -1, 1000);
+        CHECK(ompx_target_get(large, host, next, left, 0, 1000) == 0);
+        CHECK(large[0] == (char)round && large[999] == (char)round);
+    }
     free(large);
     printf("service's GPU: ok\n");
     return 0;

@@ -34,6 +34,8 @@ status use_remote_client();
 [[nodiscard]] bool has_own_remote_client();
 /// Whether this process or its parent has used a device.
 [[nodiscard]] bool is_remote_client_used();
+/// Whether a device of this process has, or had, a segment. In remote_memory.cpp.
+[[nodiscard]] bool has_remote_segment();
 
 /// A use of the client by a thread of the program. After the devices have been shut down, threads
 /// inside and new ones block forever.
@@ -48,7 +50,11 @@ public:
 /// Keeps the client while it is in use. Any thread; does not block.
 class remote_client_guard {
 public:
-    remote_client_guard();
+    enum class scope {
+        program, ///< until libomptarget shuts down its devices
+        job,     ///< until leave_remote_devices(): for other ranks
+    };
+    explicit remote_client_guard(scope of = scope::program);
     ~remote_client_guard();
     remote_client_guard(const remote_client_guard &) = delete;
     remote_client_guard &operator=(const remote_client_guard &) = delete;

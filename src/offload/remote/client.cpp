@@ -146,7 +146,7 @@ status client::build_world(const options &chosen) {
     options.conduit = choose_conduit(terms);
     options.num_clients = facts_.position.num_clients;
     options.num_devices = facts_.num_devices;
-    options.is_gpu = facts_.is_gpu;
+    options.gpus = {facts_.is_gpu, terms.least_gpu_bytes};
     options.memory_bytes = terms.memory_bytes;
     options.dead_peer_timeout_s = chosen.dead_peer_timeout_s;
     options.encrypts_data = terms.encrypts_data;

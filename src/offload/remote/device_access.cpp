@@ -61,7 +61,7 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
 /// The sessions of a rank of the job whose memory is in the world: those of processors.
 std::vector<world_rank> processors_of(world &ranks, world_rank rank) {
     std::vector<world_rank> found;
-    std::vector<bool> const &is_gpu = ranks.is_gpu(rank);
+    std::vector<bool> const &is_gpu = ranks.gpus().is_gpu[rank.index()];
     std::size_t index = 0;
     for (world_rank const session : sessions_of(rank, ranks.num_devices())) {
         if (!is_gpu[index++]) {
@@ -101,7 +101,7 @@ std::string describe_paths(client &by, world_rank owner) {
     std::size_t index = 0;
     for (world_rank const session : sessions_of(owner, by.ranks().num_devices())) {
         text += fmt::format("{}remote device {} by {}", text.empty() ? "" : ", ", index,
-                            by.ranks().is_gpu(owner)[index]
+                            by.ranks().gpus().is_gpu[owner.index()][index]
                                 ? fmt::format("rank {}", owner.value())
                                 : by.ranks().conduit().describe_path(session));
         ++index;

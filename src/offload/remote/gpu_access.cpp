@@ -37,7 +37,7 @@ std::optional<service_gpus::description> describe_gpu(client &of, int index) {
     if (about.has_memory_in_slot()) {
         return std::nullopt;
     }
-    return service_gpus::description{gpu_at(of, index).label(), about.own_memory_bytes};
+    return service_gpus::description{gpu_at(of, index).label(), of.ranks().gpus().least_bytes};
 }
 
 result<std::uint64_t> allocate_on_gpu(client &of, int index, std::size_t nbytes) {

@@ -272,7 +272,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     made->launcher_ = std::move(launcher);
     made->num_clients_ = options.num_clients;
     made->num_devices_ = options.num_devices;
-    made->is_gpu_ = options.is_gpu;
+    made->gpus_ = options.gpus;
     DIOMP_TRY(made->find_node(options));
     transport::arena_options arena_options;
     arena_options.base = arena_base();

@@ -82,12 +82,18 @@ status relay_runtime_start(control_peer session, const world_position &position,
 std::unique_ptr<launch::launcher>
 make_session_launcher(control_connection &client, const world_position &position, double timeout_s);
 
+/// Devices of a world whose memory is outside their slots.
+struct gpus_of_world {
+    std::vector<std::vector<bool>> is_gpu; ///< [client][device]
+    std::size_t least_bytes = 0;           ///< memory of the smallest one
+};
+
 struct world_options {
     std::string conduit = "tcp";
     int num_clients = 1;
-    std::vector<int> num_devices;          ///< [client]; empty at sessions
-    std::vector<std::vector<bool>> is_gpu; ///< [client][device]; empty at sessions
-    std::size_t memory_bytes = 0;          ///< of the largest device; the value of rank 0 is used
+    std::vector<int> num_devices; ///< [client]; empty at sessions
+    gpus_of_world gpus;           ///< empty at sessions
+    std::size_t memory_bytes = 0; ///< of the largest device; the value of rank 0 is used
     int spin_count = 2000;
     double dead_peer_timeout_s = 30;
     bool encrypts_data = false; ///< the same on all ranks
@@ -132,10 +138,8 @@ public:
     [[nodiscard]] int size() const;
     /// [client] At clients.
     [[nodiscard]] std::span<const int> num_devices() const { return num_devices_; }
-    /// [device] Which devices of a client have their memory outside their slots. At clients.
-    [[nodiscard]] const std::vector<bool> &is_gpu(world_rank client) const {
-        return is_gpu_[client.index()];
-    }
+    /// At clients.
+    [[nodiscard]] const gpus_of_world &gpus() const { return gpus_; }
     [[nodiscard]] bool is_session(world_rank rank) const {
         return rank.value() >= num_clients_ && rank.value() < size();
     }
@@ -182,7 +186,7 @@ private:
     std::unique_ptr<launch::launcher> launcher_;
     int num_clients_ = 1;
     std::vector<int> num_devices_;
-    std::vector<std::vector<bool>> is_gpu_;
+    gpus_of_world gpus_;
     std::unique_ptr<transport::arena> arena_;
     std::unique_ptr<transport::node_watch> watch_; ///< null: no other rank is on this node
     std::unique_ptr<transport::conduit> conduit_;

@@ -15,6 +15,9 @@ void world_terms::add(const device_description &device) {
     is_gpu.push_back(!device.has_memory_in_slot());
     memory_bytes = std::max<std::size_t>(memory_bytes, device.memory_bytes);
     least_bytes = std::min<std::size_t>(least_bytes, device.memory_bytes);
+    if (!device.has_memory_in_slot()) {
+        least_gpu_bytes = std::min<std::size_t>(least_gpu_bytes, device.own_memory_bytes);
+    }
 }
 
 std::string encode(const world_terms &terms) {
@@ -32,6 +35,7 @@ std::string encode(const world_terms &terms) {
     packet.number(static_cast<std::uint32_t>(terms.num_speaking));
     packet.number(std::uint64_t{terms.memory_bytes});
     packet.number(std::uint64_t{terms.least_bytes});
+    packet.number(std::uint64_t{terms.least_gpu_bytes});
     return packet.take();
 }
 
@@ -51,6 +55,7 @@ result<world_terms> decode_terms(std::string_view bytes) {
     terms.num_speaking = static_cast<int>(packet.number<std::uint32_t>());
     terms.memory_bytes = packet.number<std::uint64_t>();
     terms.least_bytes = packet.number<std::uint64_t>();
+    terms.least_gpu_bytes = packet.number<std::uint64_t>();
     if (!packet.ok() || !packet.at_end()) {
         return error(OMPX_ERR_ARG, "malformed description of another rank's remote devices",
                      "all ranks must run the same version of DiOMP");
@@ -78,6 +83,7 @@ result<agreed_terms> agree(const world_terms &own, int rank, const client_exchan
         all.num_speaking = std::min(all.num_speaking, theirs.num_speaking);
         all.memory_bytes = std::max(all.memory_bytes, theirs.memory_bytes);
         all.least_bytes = std::min(all.least_bytes, theirs.least_bytes);
+        all.least_gpu_bytes = std::min(all.least_gpu_bytes, theirs.least_gpu_bytes);
         agreed.num_devices.push_back(theirs.num_devices);
         agreed.is_gpu.push_back(theirs.is_gpu);
     }

@@ -27,6 +27,8 @@ struct world_terms {
     int num_speaking = 0;
     std::size_t memory_bytes = 0;                                      ///< of the largest device
     std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
+    /// Memory of the smallest GPU, outside its slot.
+    std::size_t least_gpu_bytes = std::numeric_limits<std::size_t>::max();
 
     /// Adds a device of this client.
     void add(const device_description &device);

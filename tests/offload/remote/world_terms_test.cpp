@@ -40,6 +40,7 @@ TEST(world_terms, of_devices) {
         terms("a", {device("a", 100), device("a", 50, "cuda"), device("a", 70)});
     EXPECT_EQ(own.num_devices, 3);
     EXPECT_EQ(own.is_gpu, (std::vector{false, true, false}));
+    EXPECT_EQ(own.least_gpu_bytes, 0U) << "unknown";
     EXPECT_EQ(own.num_speaking, 1) << "only those before the first that has other memory";
     EXPECT_EQ(own.memory_bytes, 100U);
     EXPECT_EQ(own.least_bytes, 50U);
@@ -87,6 +88,21 @@ TEST(world_terms, what_one_rank_lacks_all_lack) {
         EXPECT_FALSE(each->have_adapters);
         EXPECT_FALSE(each->is_on_one_host);
     }
+}
+
+TEST(world_terms, the_smallest_gpu_counts) {
+    auto const with_gpu = [](std::uint64_t bytes) {
+        device_description gpu = device("a", 100, "cuda");
+        gpu.own_memory_bytes = bytes;
+        return terms("a", {gpu, device("a", 50)});
+    };
+    world_terms const own = with_gpu(3000);
+    EXPECT_EQ(own.least_gpu_bytes, 3000U);
+    auto const agreed = agree(own, 0, replying({with_gpu(2000), terms("a", {device("a", 10)})}));
+    ASSERT_TRUE(agreed.ok());
+    EXPECT_EQ(agreed.value().all.least_gpu_bytes, 2000U);
+    EXPECT_EQ(agreed.value().is_gpu,
+              (std::vector<std::vector<bool>>{{true, false}, {true, false}, {false}}));
 }
 
 } // namespace
