@@ -245,6 +245,13 @@ static void *touch_elsewhere(void *unused) {
     return unused;
 }
 
+static ompx_plan_t of_two_regions;
+
+static void *launch_elsewhere(void *unused) {
+    CHECK(ompx_plan_launch(of_two_regions) == 0);
+    return unused;
+}
+
 static void *begin_only(void *unused) {
     CHECK(ompx_plan_begin(device) == 0);
     touch();
@@ -293,6 +300,17 @@ static void refused(void) {
     in_thread(touch_elsewhere);
     in_thread(begin_elsewhere);
     FAILS(ompx_plan_end(&plan), OMPX_ERR_UNSUPPORTED, "another thread used device");
+
+    /* Another thread's plan, too. */
+    CHECK(ompx_plan_begin(device) == 0);
+    touch();
+    touch();
+    of_two_regions = ended();
+    CHECK(ompx_plan_begin(device) == 0);
+    touch();
+    in_thread(launch_elsewhere);
+    FAILS(ompx_plan_end(&plan), OMPX_ERR_UNSUPPORTED, "another thread used device");
+    CHECK(ompx_plan_free(&of_two_regions) == 0);
 
     CHECK(ompx_plan_begin(device) == 0);
     touch();

@@ -115,8 +115,7 @@ std::string describe_paths(client &by, world_rank owner) {
 
 std::optional<remote_memory::range> claim_segment(client &of, int index) {
     std::size_t const nbytes = of.segment_bytes();
-    if (!of.is_of_job() || nbytes == 0 ||
-        !device_at(of, index).description().has_memory_in_slot()) {
+    if (!of.is_of_job() || nbytes == 0) {
         return std::nullopt;
     }
     auto const address = device_at(of, index).allocate(nbytes);

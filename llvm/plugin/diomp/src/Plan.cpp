@@ -242,6 +242,11 @@ const diomp_plan_table Table{DIOMP_PLAN_TABLE_VERSION,
 
 void diomp::noteLaunch(bool Begins) { Own.IsInLaunch = Begins; }
 
+void diomp::noteGraph(const DeviceOfPlugin &On) {
+  std::lock_guard<std::mutex> Lock(registry().Mutex);
+  recordingOf(On); // a thread that records launches no plan
+}
+
 void diomp::recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
                          void **Args, const ptrdiff_t *Offsets,
                          const KernelArgsTy &KernelArgs, bool Allocates,

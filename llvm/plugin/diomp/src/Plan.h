@@ -31,6 +31,11 @@ void recordLaunch(GenericPluginTy &Plugin, int32_t DeviceId, void *Entry,
                   const KernelArgsTy &KernelArgs, bool Allocates,
                   bool Succeeded);
 
+struct DeviceOfPlugin;
+/// Call before the graph of a plan is launched, if isRecording(): regions that
+/// another thread may be recording beside.
+void noteGraph(const DeviceOfPlugin &On);
+
 /// Call after a transfer, if isRecording().
 void recordTransfer(GenericPluginTy &Plugin, int32_t DeviceId,
                     const Transfer &What, bool Succeeded);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CUDA's driver launches a graph of kernels in less time than the kernels. A
-// stream of our own captures what LLVM's plugin launches for consecutive
+// CUDA's driver launches a graph of kernels by one call. A stream of our own
+// captures what LLVM's plugin launches for consecutive
 // regions of a plan; launches of the plan then issue the graph in the plugin's
 // queue.
 //
@@ -19,6 +19,7 @@
 #include "PlanGraph.h"
 
 #include "Context.h"
+#include "Plan.h"
 #include "RecordedPlan.h"
 #include "Region.h"
 #include "Runtime.h"
@@ -141,6 +142,8 @@ RegionGraph::~RegionGraph() {
 }
 
 bool RegionGraph::launch(__tgt_async_info &AsyncInfo) {
+  if (isRecording())
+    noteGraph(On);
   if (!createQueue(On, AsyncInfo) ||
       !beginRegion(*On.Plugin, On.Id, &AsyncInfo) ||
       !setContext(*On.Plugin, On.Id))
