@@ -161,7 +161,8 @@ status supervisor::start_services() {
         DIOMP_TRY(loop_->run_once());
     }
     if (services_->ready()) {
-        auto assigned = assign_devices(services_->listening(), options_.ranks);
+        auto assigned =
+            assign_devices(options_.device_hosts, services_->listening(), options_.ranks);
         DIOMP_TRY(assigned);
         remote_devices_ = assigned.take();
     }

@@ -81,7 +81,7 @@ result<std::unique_ptr<device_services>> device_services::create(event_loop &loo
 }
 
 status device_services::start(int &exit_status) {
-    for (const device_host &host : plan_.hosts) {
+    for (const device_host &host : services_for(plan_.hosts)) {
         services_.push_back(std::make_unique<service>());
         services_.back()->host = host;
         DIOMP_TRY(resolve_service(*services_.back()));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 namespace diomp::run {
 namespace {
@@ -42,6 +43,49 @@ error too_few_devices(long devices, int ranks) {
             "ask for a device for each rank at least"};
 }
 
+bool is_same_service(const device_host &one, const device_host &other) {
+    return one.name == other.name && one.kind == other.kind;
+}
+
+/// Devices of one service that follow each other.
+struct adjacent_devices {
+    const device_service *of = nullptr;
+    long first = 0;
+    long count = 0;
+};
+
+result<std::vector<adjacent_devices>>
+devices_in_order(const std::vector<device_host> &hosts,
+                 const std::vector<device_service> &services) {
+    std::vector<device_host> const of_services = services_for(hosts);
+    std::vector<long> left_over; // [service] devices that entries for all of them have
+    for (std::size_t i = 0; i < of_services.size(); ++i) {
+        long named = 0;
+        for (const device_host &host : hosts) {
+            named += is_same_service(host, of_services[i]) ? host.devices : 0;
+        }
+        if (named > services[i].devices) {
+            return error(OMPX_ERR_ARG,
+                         fmt::format("host {} has {} {} device{}, {} are requested",
+                                     of_services[i].name, services[i].devices, of_services[i].kind,
+                                     services[i].devices == 1 ? "" : "s", named));
+        }
+        left_over.push_back(services[i].devices - named);
+    }
+    std::vector<long> next(of_services.size(), 0); // [service]
+    std::vector<adjacent_devices> found;
+    for (const device_host &host : hosts) {
+        auto const service = static_cast<std::size_t>(
+            std::ranges::find_if(
+                of_services, [&](const device_host &each) { return is_same_service(each, host); }) -
+            of_services.begin());
+        long const count = host.devices > 0 ? host.devices : std::exchange(left_over[service], 0);
+        found.push_back({&services[service], next[service], count});
+        next[service] += count;
+    }
+    return found;
+}
+
 result<device_host> parse_device_host(std::string_view text) {
     device_host host;
     auto const bracket = text.starts_with('[') ? text.find(']') : std::string_view::npos;
@@ -70,25 +114,34 @@ result<std::vector<device_host>> parse_device_hosts(std::string_view text) {
         auto const comma = text.find(',');
         auto parsed = parse_device_host(text.substr(0, comma));
         DIOMP_TRY(parsed);
-        device_host const &host = parsed.value();
-        auto const known = std::ranges::find_if(hosts, [&host](const device_host &each) {
-            return each.name == host.name && each.kind == host.kind;
-        });
-        if (known == hosts.end()) {
-            hosts.push_back(host);
-        } else {
-            bool const all = known->devices == 0 || host.devices == 0;
-            known->devices = all ? 0 : known->devices + host.devices;
-            if (known->devices > max_devices) {
-                return error(OMPX_ERR_ARG,
-                             fmt::format("more than {} devices of {}", max_devices, host.name));
-            }
-        }
+        hosts.push_back(parsed.take());
         if (comma == std::string_view::npos) {
-            return hosts;
+            break;
         }
         text.remove_prefix(comma + 1);
     }
+    for (const device_host &each : services_for(hosts)) {
+        if (each.devices > max_devices) {
+            return error(OMPX_ERR_ARG,
+                         fmt::format("more than {} devices of {}", max_devices, each.name));
+        }
+    }
+    return hosts;
+}
+
+std::vector<device_host> services_for(const std::vector<device_host> &hosts) {
+    std::vector<device_host> services;
+    for (const device_host &host : hosts) {
+        auto const known = std::ranges::find_if(
+            services, [&host](const device_host &each) { return is_same_service(each, host); });
+        if (known == services.end()) {
+            services.push_back(host);
+        } else {
+            bool const all = known->devices == 0 || host.devices == 0;
+            known->devices = all ? 0 : known->devices + host.devices;
+        }
+    }
+    return services;
 }
 
 status check_devices(const std::vector<device_host> &hosts, int ranks) {
@@ -102,31 +155,35 @@ status check_devices(const std::vector<device_host> &hosts, int ranks) {
     return hosts.empty() || total >= ranks ? status() : status(too_few_devices(total, ranks));
 }
 
-result<std::vector<std::string>> assign_devices(const std::vector<device_service> &services,
+result<std::vector<std::string>> assign_devices(const std::vector<device_host> &hosts,
+                                                const std::vector<device_service> &services,
                                                 int ranks) {
+    auto in_order = devices_in_order(hosts, services);
+    DIOMP_TRY(in_order);
     long total = 0;
-    for (const device_service &each : services) {
-        total += each.devices;
+    for (const adjacent_devices &each : in_order.value()) {
+        total += each.count;
     }
     if (total < ranks) {
         return too_few_devices(total, ranks);
     }
     std::vector<std::string> assigned(static_cast<std::size_t>(ranks));
-    long begin = 0; // index of the service's first device among all
-    for (const device_service &each : services) {
-        bool const brackets = each.address.find(':') != std::string::npos;
-        for (long first = begin; first < begin + each.devices;) {
+    long begin = 0; // index of the first one among all
+    for (const adjacent_devices &each : in_order.value()) {
+        device_service const &of = *each.of;
+        bool const brackets = of.address.find(':') != std::string::npos;
+        for (long first = begin; first < begin + each.count;) {
             auto const rank = first * ranks / total;
             long const next =
                 ((rank + 1) * total + ranks - 1) / ranks; // first device of the next rank
-            long const end = std::min(next, begin + each.devices);
+            long const end = std::min(next, begin + each.count);
             std::string &rank_devices = assigned[static_cast<std::size_t>(rank)];
             rank_devices += fmt::format("{}{}{}{}:{}@{}*{}", rank_devices.empty() ? "" : ",",
-                                        brackets ? "[" : "", each.address, brackets ? "]" : "",
-                                        each.port, first - begin, end - first);
+                                        brackets ? "[" : "", of.address, brackets ? "]" : "",
+                                        of.port, each.first + first - begin, end - first);
             first = end;
         }
-        begin += each.devices;
+        begin += each.count;
     }
     return assigned;
 }

@@ -19,8 +19,11 @@ struct device_host {
 };
 
 /// Parses "a,b:2,c:cpu:4,d:cuda,[fe80::1]:2". Without a number: one device made of processors, or
-/// all GPUs. A repeated name with the same kind adds to its devices.
+/// all GPUs. In the order of the list, which may repeat a name.
 result<std::vector<device_host>> parse_device_hosts(std::string_view text);
+
+/// The services that lend the devices of a list: one for each name and kind, with all its devices.
+std::vector<device_host> services_for(const std::vector<device_host> &hosts);
 
 /// Returns an error if there are fewer devices than ranks. Cannot tell if a host offers all its
 /// devices, whose number is not known yet.
@@ -33,10 +36,12 @@ struct device_service {
     int devices = 0;
 };
 
-/// Returns DIOMP_REMOTE_DEVICES of each rank. With M devices for N ranks, device i is assigned to
-/// rank i * N / M: in blocks, the first ones larger by one if necessary. An error if there are
-/// fewer devices than ranks.
-result<std::vector<std::string>> assign_devices(const std::vector<device_service> &services,
+/// Returns DIOMP_REMOTE_DEVICES of each rank. `services`: those of services_for(hosts), in that
+/// order. With M devices for N ranks, device i of the list is assigned to rank i * N / M: in
+/// blocks, the first ones larger by one if necessary. "All" devices of a host are those that no
+/// other entry names. Errors: fewer devices than ranks, or than the list names.
+result<std::vector<std::string>> assign_devices(const std::vector<device_host> &hosts,
+                                                const std::vector<device_service> &services,
                                                 int ranks);
 
 /// Returns the number of hidden helper threads for LLVM's OpenMP in a rank with these devices (from
