@@ -123,7 +123,7 @@ void peer_fetches::serve() {
             std::size_t const nbytes = each.request.what.transfer.nbytes;
             status const completed = each.completion.wait(ranks_->engine(), [&] {
                 return fmt::format("fetching {} bytes from remote device {}", nbytes,
-                                   each.request.source.value() - 1);
+                                   ranks_->session_number(each.request.source));
             });
             if (completed) {
                 moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);

@@ -87,9 +87,9 @@ status session::join() {
     }
     kernels_ =
         std::make_unique<kernel_runner>(*target_, *options_.activities, options_.min_kernel_time_s);
-    transfers_ =
-        std::make_unique<session_transfers>(*target_, static_cast<int>(location.num_clients));
     world_rank const client(static_cast<int>(location.client));
+    transfers_ = std::make_unique<session_transfers>(
+        *target_, static_cast<int>(location.num_clients), client);
     runner_ = std::make_unique<batch_runner>(*target_, *output_, *kernels_, *transfers_, client);
     executor_ = std::make_unique<executor>(*runner_);
     remote::world_options options;

@@ -25,8 +25,8 @@ void session_transfers::on_peer_lost(world_rank peer, const std::string &why) {
 
 status session_transfers::begin_zero_copy(zero_copy_transfers &queue, remote::operation op,
                                           const remote::zero_copy_transfer &what) {
-    DIOMP_TRY(op == remote::operation::fetch ? queue.fetch(*ranks_, device_, what)
-                                             : queue.deliver(*ranks_, device_, what));
+    DIOMP_TRY(op == remote::operation::fetch ? queue.fetch(*ranks_, client_, device_, what)
+                                             : queue.deliver(*ranks_, client_, device_, what));
     moved_.zero_copy.fetch_add(what.nbytes, std::memory_order_relaxed);
     return {};
 }

@@ -14,8 +14,9 @@ namespace diomp::offload::service {
 /// Any thread.
 class session_transfers {
 public:
-    session_transfers(target &device, int num_clients)
-        : device_(device), fetches_(device, moved_, num_clients) {}
+    /// `client`: the rank of the session's client among the `num_clients` of the world.
+    session_transfers(target &device, int num_clients, world_rank client)
+        : device_(device), client_(client), fetches_(device, moved_, num_clients) {}
     /// Call once the world is complete, before the functions below.
     void start(remote::world &ranks);
 
@@ -29,7 +30,7 @@ public:
     status begin_zero_copy(zero_copy_transfers &queue, remote::operation op,
                            const remote::zero_copy_transfer &what);
     /// Waits for the transfers of `queue`.
-    status finish_zero_copy(zero_copy_transfers &queue) { return queue.wait(*ranks_); }
+    status finish_zero_copy(zero_copy_transfers &queue) { return queue.wait(*ranks_, client_); }
     /// Returns pages of the slot; `ranges`: the parameters of operation::release_pages.
     status release_pages(packet_reader &ranges);
 
@@ -51,6 +52,7 @@ private:
                         std::size_t nbytes);
 
     target &device_;
+    world_rank const client_;
     remote::world *ranks_ = nullptr;
     moved_bytes moved_;
     peer_copies copies_;

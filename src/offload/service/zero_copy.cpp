@@ -9,11 +9,6 @@
 #include <utility>
 
 namespace diomp::offload::service {
-namespace {
-
-constexpr world_rank client_rank{0};
-
-} // namespace
 
 result<network_range> retain_for_network(const remote::world &ranks, const target &device,
                                          std::uint64_t address, std::size_t nbytes) {
@@ -36,13 +31,13 @@ bool zero_copy_transfers::conflicts(direction dir, const remote::zero_copy_trans
             }));
 }
 
-result<transport::memory_kinds> zero_copy_transfers::begin(remote::world &ranks,
+result<transport::memory_kinds> zero_copy_transfers::begin(remote::world &ranks, world_rank client,
                                                            const target &device, direction dir,
                                                            const remote::zero_copy_transfer &what) {
     auto memory = retain_for_network(ranks, device, what.address, what.nbytes);
     DIOMP_TRY(memory);
     if (conflicts(dir, what)) {
-        DIOMP_TRY(wait(ranks));
+        DIOMP_TRY(wait(ranks, client));
     }
     dir_ = dir;
     if (!completion_) {
@@ -53,32 +48,32 @@ result<transport::memory_kinds> zero_copy_transfers::begin(remote::world &ranks,
     return kinds;
 }
 
-status zero_copy_transfers::fetch(remote::world &ranks, const target &device,
+status zero_copy_transfers::fetch(remote::world &ranks, world_rank client, const target &device,
                                   const remote::zero_copy_transfer &what) {
-    auto kinds = begin(ranks, device, direction::fetch, what);
+    auto kinds = begin(ranks, client, device, direction::fetch, what);
     DIOMP_TRY(kinds);
-    return ranks.conduit().device()->get_device_memory(client_rank, what.peer_address,
+    return ranks.conduit().device()->get_device_memory(client, what.peer_address,
                                                        to_pointer(what.address), what.nbytes,
                                                        kinds.value(), completion_->count());
 }
 
-status zero_copy_transfers::deliver(remote::world &ranks, const target &device,
+status zero_copy_transfers::deliver(remote::world &ranks, world_rank client, const target &device,
                                     const remote::zero_copy_transfer &what) {
-    auto kinds = begin(ranks, device, direction::deliver, what);
+    auto kinds = begin(ranks, client, device, direction::deliver, what);
     DIOMP_TRY(kinds);
     has_put_ = true;
-    return ranks.conduit().device()->put_device_memory(client_rank, what.peer_address,
+    return ranks.conduit().device()->put_device_memory(client, what.peer_address,
                                                        to_pointer(what.address), what.nbytes,
                                                        kinds.value(), completion_->count());
 }
 
-status zero_copy_transfers::wait(remote::world &ranks) {
+status zero_copy_transfers::wait(remote::world &ranks, world_rank client) {
     if (!completion_) {
         return {};
     }
     status done;
     if (std::exchange(has_put_, false)) {
-        done = ranks.conduit().rma()->flush(client_rank, completion_->count());
+        done = ranks.conduit().rma()->flush(client, completion_->count());
     }
     status completed =
         completion_->wait(ranks.engine(), [] { return std::string("moving data of the client"); });

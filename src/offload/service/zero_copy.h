@@ -33,13 +33,13 @@ result<network_range> retain_for_network(const remote::world &ranks, const targe
 class zero_copy_transfers {
 public:
     /// Starts a get from the client's memory.
-    status fetch(remote::world &ranks, const target &device,
+    status fetch(remote::world &ranks, world_rank client, const target &device,
                  const remote::zero_copy_transfer &what);
     /// Starts a put to the client's memory.
-    status deliver(remote::world &ranks, const target &device,
+    status deliver(remote::world &ranks, world_rank client, const target &device,
                    const remote::zero_copy_transfer &what);
     /// Waits until all started transfers have completed or failed. Free if there are none.
-    status wait(remote::world &ranks);
+    status wait(remote::world &ranks, world_rank client);
 
 private:
     enum class direction { fetch, deliver };
@@ -48,7 +48,8 @@ private:
         std::uint64_t end;
         network_range memory;
     };
-    result<transport::memory_kinds> begin(remote::world &ranks, const target &device, direction dir,
+    result<transport::memory_kinds> begin(remote::world &ranks, world_rank client,
+                                          const target &device, direction dir,
                                           const remote::zero_copy_transfer &what);
     [[nodiscard]] bool conflicts(direction dir, const remote::zero_copy_transfer &what) const;
 
