@@ -6,8 +6,8 @@
 #include "api/internal/state.h"
 #include "offload/remote/client.h"
 #include "offload/remote/device_access.h"
-#include "offload/remote/gpu_access.h"
-#include "offload/service_gpus.h"
+#include "offload/remote/service_access.h"
+#include "offload/service_devices.h"
 
 #include <atomic>
 
@@ -26,8 +26,8 @@ status devices_closed() {
                         "make the call before main returns");
 }
 
-/// The GPUs of the process's client. This process copies for other ranks after its main, too.
-class job_gpus final : public diomp::offload::service_gpus {
+/// The devices of the process's client. This process copies for other ranks after its main, too.
+class job_devices final : public diomp::offload::service_devices {
 public:
     std::optional<description> describe(int index) override {
         remote_client_guard const used(remote_client_guard::scope::job);
@@ -42,29 +42,31 @@ public:
         remote_client_guard const used(remote_client_guard::scope::job);
         g_has_segment.store(true, std::memory_order_relaxed);
         return used.client() != nullptr
-                   ? remote::allocate_on_gpu(*used.client(), index, nbytes)
+                   ? remote::allocate_memory(*used.client(), index, nbytes)
                    : diomp::result<std::uint64_t>(devices_closed().take_failure());
     }
     void release(int index, std::uint64_t address) override {
         remote_client_guard const used(remote_client_guard::scope::job);
         if (used.client() != nullptr) { // otherwise the session has ended
-            remote::release_on_gpu(*used.client(), index, address);
+            remote::release_memory(*used.client(), index, address);
         }
     }
     status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) override {
         remote_client_guard const used(remote_client_guard::scope::job);
-        return used.client() != nullptr ? remote::write_gpu(*used.client(), index, to, from, nbytes)
-                                        : devices_closed();
+        return used.client() != nullptr
+                   ? remote::write_memory(*used.client(), index, to, from, nbytes)
+                   : devices_closed();
     }
     status read(int index, void *to, std::uint64_t from, std::size_t nbytes) override {
         remote_client_guard const used(remote_client_guard::scope::job);
-        return used.client() != nullptr ? remote::read_gpu(*used.client(), index, to, from, nbytes)
-                                        : devices_closed();
+        return used.client() != nullptr
+                   ? remote::read_memory(*used.client(), index, to, from, nbytes)
+                   : devices_closed();
     }
     status copy(int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes) override {
         remote_client_guard const used(remote_client_guard::scope::job);
         return used.client() != nullptr
-                   ? remote::copy_on_gpu(*used.client(), index, to, from, nbytes)
+                   ? remote::copy_memory(*used.client(), index, to, from, nbytes)
                    : devices_closed();
     }
 };
@@ -116,10 +118,10 @@ public:
         return used.client() != nullptr ? remote::run_collective(*used.client(), index, call)
                                         : devices_closed();
     }
-    diomp::offload::service_gpus &gpus() override { return gpus_; }
+    diomp::offload::service_devices &devices() override { return devices_; }
 
 private:
-    job_gpus gpus_;
+    job_devices devices_;
 };
 
 } // namespace

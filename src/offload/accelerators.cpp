@@ -9,9 +9,9 @@
 
 namespace diomp::offload {
 
-void accelerators::use_services(service_gpus &gpus) {
+void accelerators::use_services(service_devices &all) {
     std::lock_guard const guard(mutex_);
-    services_ = &gpus;
+    services_ = &all;
 }
 
 result<std::unique_ptr<device::backend>> accelerators::make_backend(vendor of) {
@@ -28,13 +28,13 @@ result<std::unique_ptr<device::backend>> accelerators::make_backend(vendor of) {
 }
 
 // The vendors' libraries know whose an address is.
-status accelerators::register_memory(const accelerator &on, const void *address,
-                                     std::size_t nbytes) {
+result<std::byte *> accelerators::register_memory(const accelerator &on, void *address,
+                                                  std::size_t nbytes) {
     if (on.made_by != vendor::service) {
-        return {};
+        return static_cast<std::byte *>(address);
     }
     std::lock_guard const guard(mutex_);
-    return of_services_->register_memory(on.id, address, nbytes);
+    return of_services_->register_memory(on.id, reinterpret_cast<std::uintptr_t>(address), nbytes);
 }
 
 accelerators::vendor_state *accelerators::load(vendor of, bool warn_if_missing) {

@@ -22,9 +22,9 @@
 namespace diomp::offload {
 
 class service_backend;
-class service_gpus;
+class service_devices;
 
-/// service: GPUs of device services, whichever vendor has made them.
+/// service: devices of services, whichever vendor has made them.
 enum class vendor : std::uint32_t { none, cuda, hip, service };
 
 /// The memory kind that conduits use for a vendor's devices.
@@ -59,8 +59,8 @@ public:
 
     explicit accelerators(options chosen) : options_(std::move(chosen)) {}
 
-    /// From now on GPUs of services are found, which outlive this object.
-    void use_services(service_gpus &gpus);
+    /// From now on devices of services are found, which outlive this object.
+    void use_services(service_devices &all);
 
     /// Finds a device by LLVM's name for its plugin. nullptr: a host plugin, or the vendor's
     /// library cannot be used (logged once).
@@ -69,9 +69,9 @@ public:
     /// visible to this process.
     const accelerator *find(vendor made_by, const device::device_uuid &uuid);
 
-    /// Call before copies use memory of a device that did not come from its backend. Errors:
-    /// OMPX_ERR_UNSUPPORTED.
-    status register_memory(const accelerator &on, const void *address, std::size_t nbytes);
+    /// Returns the address by which copies use memory of a device that did not come from its
+    /// backend. Errors: OMPX_ERR_NOMEM.
+    result<std::byte *> register_memory(const accelerator &on, void *address, std::size_t nbytes);
 
     /// All devices of a vendor. Empty without devices or without the vendor's library, which is not
     /// logged. The span stays valid.
@@ -99,7 +99,7 @@ private:
     std::map<vendor, vendor_state> vendors_;
     /// [vendor] Read by poll() without the mutex, since fences poll in a loop.
     std::array<std::atomic<device::stream_pool *>, 4> pools_{};
-    service_gpus *services_ = nullptr;
+    service_devices *services_ = nullptr;
     service_backend *of_services_ = nullptr;
 };
 

@@ -20,11 +20,10 @@ namespace diomp::offload {
 
 struct alloc_directory::lookup_request {
     messaging::request_header header;
-    std::uint64_t key = 0;
+    allocation_key key;
     std::uint64_t nbytes = 0;
     std::int32_t device = 0;
     std::int32_t device_index = -1; ///< index of the requester's device among those that it drives
-    key_kind kind = key_kind::offset;
 };
 
 struct alloc_directory::lookup_reply {
@@ -80,7 +79,7 @@ void alloc_directory::publish_commit() {
     state_of(self_)->device_commits.fetch_add(1, std::memory_order_acq_rel);
 }
 
-std::optional<remote_allocation> alloc_directory::find_cached(const key &wanted) const {
+std::optional<remote_allocation> alloc_directory::find_cached(const cache_key &wanted) const {
     auto const *const published = generation_of(world_rank{std::get<0>(wanted)});
     // Read before the entry, which may only be older than this value.
     std::uint64_t const current =
@@ -94,11 +93,9 @@ std::optional<remote_allocation> alloc_directory::find_cached(const key &wanted)
 }
 
 result<alloc_directory::lookup_result> alloc_directory::find(world_rank owner, int device,
-                                                             key_kind kind, std::uint64_t key,
-                                                             std::size_t nbytes,
+                                                             allocation_key key, std::size_t nbytes,
                                                              bool is_own_number) {
-    alloc_directory::key const wanted{owner.value(), device, kind, key};
-    if (auto const cached = find_cached(wanted)) {
+    if (auto const cached = find_cached({owner.value(), device, key})) {
         return lookup_result{cached, true, true, 0, 0};
     }
     std::uint64_t const invalidations = [this] {
@@ -106,7 +103,7 @@ result<alloc_directory::lookup_result> alloc_directory::find(world_rank owner, i
         return num_invalidations_;
     }();
     std::int32_t const device_index = is_own_number ? device_index_of(device) : -1;
-    auto replied = ask(owner, lookup_request{{}, key, nbytes, device, device_index, kind});
+    auto replied = ask(owner, lookup_request{{}, key, nbytes, device, device_index});
     DIOMP_TRY(replied);
     lookup_reply const &reply = replied.value();
     if (reply.found == 0) {
@@ -131,7 +128,7 @@ result<alloc_directory::lookup_reply> alloc_directory::ask(world_rank owner,
     }
 }
 
-void alloc_directory::cache(world_rank owner, int device, key_kind kind, std::uint64_t key,
+void alloc_directory::cache(world_rank owner, int device, allocation_key key,
                             const lookup_result &found) {
     if (found.was_cached || !found.what) {
         return;
@@ -142,16 +139,14 @@ void alloc_directory::cache(world_rank owner, int device, key_kind kind, std::ui
     }
     // An invalidation may have overtaken the reply that it refers to.
     if (num_invalidations_ == found.invalidations) {
-        cache_.insert_or_assign(alloc_directory::key{owner.value(), device, kind, key},
+        cache_.insert_or_assign(cache_key{owner.value(), device, key},
                                 cached_entry{*found.what, found.generation});
     }
 }
 
-void alloc_directory::drop_cached(std::uint64_t offset) {
+void alloc_directory::drop_cached(allocation_key key) {
     std::lock_guard const guard(mutex_);
-    std::erase_if(cache_, [&](const auto &entry) {
-        return std::get<2>(entry.first) == key_kind::offset && std::get<3>(entry.first) == offset;
-    });
+    std::erase_if(cache_, [&](const auto &entry) { return std::get<2>(entry.first) == key; });
 }
 
 std::int32_t alloc_directory::device_index_of(int device) const {
@@ -196,17 +191,10 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
             continue;
         }
         reply.device_in_use = 1;
-        std::uint64_t const offset =
-            request.kind == key_kind::address
-                ? request.key - reinterpret_cast<std::uintptr_t>(segment->base())
-                : request.key;
-        auto found =
-            request.kind == key_kind::number
-                ? segment->find_and_share_asymmetric(request.key, incoming.source, is_mapped)
-                : segment->find_and_share(offset, incoming.source, is_mapped);
+        auto found = segment->find_and_share(request.key, 0, incoming.source, is_mapped);
         if (!found && request.nbytes > 0) {
-            found =
-                segment->find_and_share(offset + request.nbytes - 1, incoming.source, is_mapped);
+            found = segment->find_and_share(request.key, request.nbytes - 1, incoming.source,
+                                            is_mapped);
         }
         if (found) {
             // Regions that OpenMP treats as complete may still use a remote device.
@@ -218,7 +206,9 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
                           identify(found->host, host_),
                           segment->device(),
                           holder_of(*segment),
-                          kind_for_network(*segment)};
+                          kind_for_network(*segment),
+                          segment->key_of(*found) == request.key ? std::uint8_t{1}
+                                                                 : std::uint8_t{0}};
         }
     }
     calls_.reply(incoming.source, request.header.id, reply);

@@ -33,13 +33,6 @@ namespace diomp::offload {
 
 class remote_memory;
 
-/// How a lookup identifies an allocation of the owner.
-enum class key_kind : std::uint32_t {
-    offset,  ///< offset in the device's segment: the counterpart
-    number,  ///< number of an asymmetric allocation
-    address, ///< as the owner sees it
-};
-
 /// What holds the memory of a device.
 enum class memory_holder : std::uint16_t {
     processor, ///< processors of the owner's node load and store it
@@ -57,7 +50,7 @@ struct remote_allocation {
     memory_holder held_by = memory_holder::processor;
     /// Memory kind, if the owner's network can access it; otherwise host.
     transport::memory_kind by_network = transport::memory_kind::host;
-    std::uint8_t unused = 0;
+    std::uint8_t begins_at_key = 0; ///< it is what the key names; otherwise it overlaps that
 };
 
 /// Thread-safe. Create before engine.start().
@@ -97,16 +90,15 @@ public:
     /// Finds an allocation of `owner`. `device` is the owner's device number. With `is_own_number`
     /// it is also the number of this rank's i-th device: if the owner has not used that number, its
     /// own i-th device is meant, so ranks that drive different GPUs of a node can each pass their
-    /// own number. On first use, waits for the owner's progress thread. A lookup by offset returns
-    /// any allocation in [key, key + nbytes), so that an error message can name it.
-    result<lookup_result> find(world_rank owner, int device, key_kind kind, std::uint64_t key,
+    /// own number. On first use, waits for the owner's progress thread. With `nbytes`, returns any
+    /// allocation in that range, so that an error message can name it.
+    result<lookup_result> find(world_rank owner, int device, allocation_key key,
                                std::size_t nbytes = 0, bool is_own_number = false);
 
     /// Caches a result that the caller has verified. No effect if it came from the cache.
-    void cache(world_rank owner, int device, key_kind kind, std::uint64_t key,
-               const lookup_result &found);
-    /// Drops cached counterparts of own allocations at this offset, on any device.
-    void drop_cached(std::uint64_t offset);
+    void cache(world_rank owner, int device, allocation_key key, const lookup_result &found);
+    /// Drops cached counterparts of own allocations with this key, on any device.
+    void drop_cached(allocation_key key);
 
     /// Invalidates all ranks' entries for an allocation before it is freed. Waits for the sharers
     /// on other nodes only.
@@ -127,7 +119,7 @@ private:
     struct lookup_reply;
     struct invalidation_request;
     struct invalidation_ack {};
-    using key = std::tuple<int, int, key_kind, std::uint64_t>; ///< rank, device, ...
+    using cache_key = std::tuple<int, int, allocation_key>; ///< rank, device, ...
     struct cached_entry {
         remote_allocation what;
         std::uint64_t generation = 0;
@@ -139,7 +131,7 @@ private:
     [[nodiscard]] result<lookup_reply> ask(world_rank owner, const lookup_request &request);
     [[nodiscard]] transport::memory_kind kind_for_network(const device_segment &of) const;
     void on_invalidation(const transport::message &incoming);
-    std::optional<remote_allocation> find_cached(const key &wanted) const;
+    std::optional<remote_allocation> find_cached(const cache_key &wanted) const;
 
     const segment_table &own_;
     const memory::segment &host_;
@@ -151,7 +143,7 @@ private:
     transport::handler_id lookup_handler_;
     transport::handler_id invalidation_handler_;
     mutable std::shared_mutex mutex_; ///< leaf lock; guards the members below
-    std::map<key, cached_entry> cache_;
+    std::map<cache_key, cached_entry> cache_;
     std::uint64_t num_invalidations_ = 0; ///< invalidations received
 };
 

@@ -72,21 +72,19 @@ void bounce_server::send_reply(const copy_job &what, status outcome) {
 
 std::optional<bounce_server::target_range> bounce_server::find(const bounce_request &args) const {
     device_segment const *const segment = own_.find(args.device);
-    if (segment == nullptr || segment->memory() == nullptr) {
-        return std::nullopt;
+    auto *const address = reinterpret_cast<std::byte *>(args.address);
+    auto const offset = segment == nullptr || segment->memory() == nullptr
+                            ? std::nullopt
+                            : segment->offset_of(address);
+    if (!offset) {
+        auto const found = exposed_.find(args.device, args.address);
+        return found ? std::optional(target_range{address, found->nbytes_left, found->on})
+                     : std::nullopt;
     }
-    target_range at{reinterpret_cast<std::byte *>(args.address), 0, &segment->memory()->on()};
-    if (auto const offset = segment->offset_of(at.address)) {
-        auto const what = segment->find(*offset);
-        if (!what) {
-            return std::nullopt;
-        }
-        at.nbytes_left = what->nbytes - (*offset - what->offset);
-        return at;
-    }
-    auto const left = exposed_.bytes_left_in(args.device, args.address);
-    at.nbytes_left = left.value_or(0);
-    return left ? std::optional(at) : std::nullopt;
+    auto const what = segment->find(*offset);
+    return what ? std::optional(target_range{address, what->nbytes - (*offset - what->offset),
+                                             &segment->memory()->on()})
+                : std::nullopt;
 }
 
 result<std::optional<bounce_server::inflight_copy>> bounce_server::execute(const copy_job &what) {

@@ -32,6 +32,22 @@ void warn_if_failed(const status &finished) {
     }
 }
 
+/// Why an allocation failed: the segment has no space, or its device no memory to commit there.
+error no_space_error(device_segment &in, std::size_t nbytes) {
+    if (in.info().largest_free >= nbytes) {
+        return {OMPX_ERR_NOMEM,
+                fmt::format("device {} has no memory left for {} bytes in its segment", in.device(),
+                            nbytes),
+                "free memory of the device, or use fewer processes on it"};
+    }
+    std::string const size = format_size(in.size_bytes());
+    return {OMPX_ERR_NOMEM,
+            fmt::format("no space for {} bytes in the segment of device {}: it has {}, of which {} "
+                        "are used",
+                        nbytes, in.device(), size, format_size(in.used_bytes())),
+            fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", size)};
+}
+
 } // namespace
 
 device_allocator::device_allocator(device_segments &segments, alloc_directory &directory,
@@ -65,12 +81,11 @@ void *device_allocator::allocate(const diomp_offload_request &request) {
             return segment->base() + *offset;
         }
         if (!has_warned_.exchange(true)) {
+            error const why = no_space_error(*segment, nbytes);
             log(log_level::warn,
-                "device {} has no space for {} bytes in its segment of {}, of which {} are used: "
-                "such memory comes from the device's own allocator from now on, and other ranks "
-                "cannot access it [remedy: set DIOMP_DEVICE_SEGMENT_SIZE above {}]",
-                request.device, nbytes, format_size(segment->size_bytes()),
-                format_size(segment->used_bytes()), format_size(segment->size_bytes()));
+                "{}: such memory comes from the device's own allocator from now on, and other "
+                "ranks cannot access it [remedy: {}]",
+                why.message(), why.remedy());
         }
     }
     segments_.count_unreachable();
@@ -137,13 +152,13 @@ status device_allocator::deallocate(device_segment &segment, std::uint64_t offse
                      "free each allocation once, with the address that the allocation returned");
     }
     segments_.table().advance_epoch();
-    if (sharers->is_used) {
-        directory_.drop_cached(offset);
+    auto const what = segment.find(offset);
+    if (what && sharers->is_used) {
+        directory_.drop_cached(segment.key_of(*what));
     }
     // If a sharer cannot be notified, the block is leaked rather than reused, because the sharer
     // may still write to it.
     DIOMP_TRY(directory_.invalidate(segment.device(), offset, *sharers));
-    auto const what = segment.find(offset);
     // Before the block can be allocated again.
     if (what && what->nbytes >= return_pages_bytes && segment.remote_index()) {
         segments_.remote()->return_pages(*segment.remote_index(),
@@ -166,13 +181,7 @@ result<std::uint64_t> device_allocator::allocate_kind(int device, ompx_mem_kind_
     auto const offset =
         from.allocate({kind, false, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
     if (!offset) {
-        return error(
-            OMPX_ERR_NOMEM,
-            fmt::format("no space for {} bytes in the segment of device {}: it has {}, of "
-                        "which {} are used",
-                        nbytes, device, format_size(from.size_bytes()),
-                        format_size(from.used_bytes())),
-            fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", format_size(from.size_bytes())));
+        return no_space_error(from, nbytes);
     }
     if (from.memory() != nullptr) {
         publish_growth(*from.memory());

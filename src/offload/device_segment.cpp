@@ -18,7 +18,8 @@ namespace {
 /// docs/offload.md).
 constexpr std::size_t stagger_bytes = 128;
 
-/// The runtime's own allocation at offset 0.
+/// The runtime's own allocation at offset 0, on devices of all kinds, since symmetric memory has
+/// one offset on all ranks.
 constexpr std::size_t own_bytes =
     DIOMP_BARRIER_GROUPS * DIOMP_BARRIER_WORDS * sizeof(std::uint64_t);
 
@@ -26,7 +27,13 @@ constexpr std::size_t own_bytes =
 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger)
     : device_(device), base_(base), size_bytes_(nbytes), heaps_(nbytes, stagger),
-      common_{0, nbytes} {}
+      common_{0, nbytes} {
+    constexpr std::size_t alignment = memory::heap::granule_bytes;
+    if (heaps_.allocate(OMPX_MEM_SYMMETRIC, own_bytes, alignment)) {
+        allocations_.add({OMPX_MEM_SYMMETRIC, false, 0, own_bytes, nullptr, 0}, alignment);
+        num_own_ = 1;
+    }
+}
 
 device_segment::device_segment(int device, std::byte *base, std::size_t nbytes)
     : device_segment(device, base, nbytes, stagger_bytes) {}
@@ -44,20 +51,18 @@ device_segment::device_segment(int device, std::unique_ptr<segment_memory> memor
 
 device_segment::~device_segment() = default;
 
-status device_segment::reserve_barrier_words() {
-    std::vector<std::byte> const zeros(own_bytes);
-    auto const offset = allocate({OMPX_MEM_SYMMETRIC, false, 0, own_bytes, nullptr, 0},
-                                 memory::heap::granule_bytes);
-    if (!offset) {
+status device_segment::set_up_barrier_words() {
+    if (num_own_ == 0) {
         return error(OMPX_ERR_NOMEM, "no memory for the words of barriers in regions");
     }
-    num_own_ = 1;
+    DIOMP_TRY(memory_->commit(0, own_bytes));
+    std::vector<std::byte> const zeros(own_bytes);
     accelerator const &on = memory_->on();
     auto queue = on.backend->make_queue(on.id);
     DIOMP_TRY(queue);
-    DIOMP_TRY(queue.value()->copy(base_ + *offset, zeros.data(), zeros.size()));
+    DIOMP_TRY(queue.value()->copy(base_, zeros.data(), zeros.size()));
     DIOMP_TRY(queue.value()->wait());
-    barrier_words_ = reinterpret_cast<std::uintptr_t>(base_ + *offset);
+    barrier_words_ = reinterpret_cast<std::uintptr_t>(base_);
     return {};
 }
 
@@ -112,19 +117,37 @@ std::optional<device_allocation> device_segment::find(std::uint64_t offset) cons
     return found == nullptr ? std::nullopt : std::optional(found->what);
 }
 
-std::optional<device_allocation>
-device_segment::find_and_share(std::uint64_t offset, world_rank requester, bool is_mapped) {
-    std::lock_guard const guard(mutex_);
-    auto const begin = begin_of(offset);
-    return begin ? allocations_.share(*begin, requester, is_mapped) : std::nullopt;
+allocation_key device_segment::key_of(const device_allocation &own) const {
+    if (own.kind == OMPX_MEM_ASYMMETRIC) {
+        return {key_kind::number, own.number};
+    }
+    return own.by_openmp ? allocation_key{key_kind::from_end, heaps_.mapped_end() - own.offset}
+                         : allocation_key{key_kind::offset, own.offset};
 }
 
-std::optional<device_allocation> device_segment::find_and_share_asymmetric(std::uint64_t number,
-                                                                           world_rank requester,
-                                                                           bool is_mapped) {
+std::optional<std::uint64_t> device_segment::offset_at(const allocation_key &key) const {
+    switch (key.kind) {
+    case key_kind::offset:
+        return key.value;
+    case key_kind::from_end:
+        return heaps_.mapped_bytes() < key.value ? std::nullopt
+                                                 : std::optional(heaps_.mapped_end() - key.value);
+    case key_kind::number:
+        return allocations_.offset_of_number(key.value);
+    case key_kind::address:
+        break;
+    }
+    return key.value - reinterpret_cast<std::uintptr_t>(base_);
+}
+
+std::optional<device_allocation> device_segment::find_and_share(const allocation_key &key,
+                                                                std::size_t inside,
+                                                                world_rank requester,
+                                                                bool is_mapped) {
     std::lock_guard const guard(mutex_);
-    auto const offset = allocations_.offset_of_number(number);
-    return offset ? allocations_.share(*offset, requester, is_mapped) : std::nullopt;
+    auto const offset = offset_at(key);
+    auto const begin = offset ? begin_of(*offset + inside) : std::nullopt;
+    return begin ? allocations_.share(*begin, requester, is_mapped) : std::nullopt;
 }
 
 std::optional<device_allocation> device_segment::find_and_use(std::uint64_t offset) {
@@ -181,7 +204,7 @@ std::size_t device_segment::num_allocations() const {
 std::uint64_t device_segment::used_bytes() {
     std::lock_guard const guard(mutex_);
     flush_cached();
-    return heaps_.symmetric_bytes() + heaps_.local_bytes();
+    return heaps_.symmetric_bytes() - num_own_ * own_bytes + heaps_.local_bytes();
 }
 
 ompx_segment_info_t device_segment::info() {
@@ -190,7 +213,7 @@ ompx_segment_info_t device_segment::info() {
     ompx_segment_info_t report{};
     report.base = base_;
     report.nbytes = size_bytes_;
-    report.symmetric_used = heaps_.symmetric_bytes();
+    report.symmetric_used = heaps_.symmetric_bytes() - num_own_ * own_bytes;
     report.local_used = heaps_.local_bytes();
     report.largest_free = heaps_.largest_free();
     report.num_allocations = allocations_.count() - num_own_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The part of a device's memory in the global address space, as its owner manages it.
 //
-// Ranks that map the same things in the same order get equal offsets, since a heap's choices depend
-// only on its history. The first transfer to another rank's memory verifies this
-// (alloc_directory.h).
+// Ranks that map the same things in the same order get equal keys (allocation_table.h), since a
+// heap's choices depend only on its history, on devices of any kinds and with segments of any
+// sizes. The first transfer to another rank's memory verifies this (alloc_directory.h).
 #pragma once
 
 #include "base/biased_mutex.h"
@@ -41,10 +41,9 @@ public:
     [[nodiscard]] std::optional<int> remote_index() const { return remote_index_; }
     /// Null: the processor loads and stores the segment, or the device is a remote one.
     [[nodiscard]] segment_memory *memory() const { return memory_.get(); }
-    /// Allocates symmetric memory for words of the runtime (diomp_endpoint::barrier_words) that
-    /// calls in regions use, and sets them to 0. Call before any other allocation, so that the
-    /// offset is the same on all ranks; blocks until the device has them. On memory() only.
-    status reserve_barrier_words();
+    /// Prepares words of the runtime (diomp_endpoint::barrier_words) that calls in regions use;
+    /// blocks until the device has them. On memory() only.
+    status set_up_barrier_words();
     /// Their address on the device; 0: there are none.
     [[nodiscard]] std::uint64_t barrier_words() const { return barrier_words_; }
     /// Leaks the accelerator's memory, because the program's device data outlives the runtime.
@@ -63,13 +62,12 @@ public:
     /// Finds the allocation that contains the offset, or that ends there if no other begins there.
     [[nodiscard]] std::optional<device_allocation> find(std::uint64_t offset) const;
 
-    /// find(), and adds `requester` to the sharers. nullopt for an allocation that is being
-    /// released.
-    std::optional<device_allocation> find_and_share(std::uint64_t offset, world_rank requester,
-                                                    bool is_mapped);
-    /// Like find_and_share, by the number of an asymmetric allocation.
-    std::optional<device_allocation>
-    find_and_share_asymmetric(std::uint64_t number, world_rank requester, bool is_mapped);
+    /// What names the counterparts of an own allocation on all ranks.
+    [[nodiscard]] allocation_key key_of(const device_allocation &own) const;
+    /// find() at `inside` bytes after what the key names, and adds `requester` to the sharers.
+    /// nullopt for an allocation that is being released.
+    std::optional<device_allocation> find_and_share(const allocation_key &key, std::size_t inside,
+                                                    world_rank requester, bool is_mapped);
     /// find(), and records that this rank caches the allocation or its counterparts. nullopt for an
     /// allocation that is being released.
     std::optional<device_allocation> find_and_use(std::uint64_t offset);
@@ -83,7 +81,8 @@ public:
     /// false.
     bool release_unshared(std::uint64_t offset, std::size_t limit_bytes);
 
-    /// The parts that hold memory with counterparts at equal offsets of other ranks' segments:
+    /// The parts that hold memory with counterparts at equal offsets of other ranks' segments, if
+    /// those have the same size:
     /// [0, symmetric_end) and [mapped_begin, size_bytes()). They never shrink, except before memory
     /// that has no counterpart.
     struct common_parts {
@@ -100,6 +99,7 @@ public:
 private:
     device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger);
 
+    [[nodiscard]] std::optional<std::uint64_t> offset_at(const allocation_key &key) const;
     void flush_cached();
     /// The beginning of the allocation that contains the offset, or that ends there if no other
     /// begins there; not of the runtime's own, which has no end that a program could mean.

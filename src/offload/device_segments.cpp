@@ -10,7 +10,7 @@
 #include "offload/internal/segment_memory.h"
 #include "offload/preregistered_segments.h"
 #include "offload/remote_memory.h"
-#include "offload/service_gpus.h"
+#include "offload/service_devices.h"
 #include "offload/table.h"
 #include "rma/device_copies.h"
 #include "rma/rma.h"
@@ -140,9 +140,11 @@ device_segments::make_on_host(const diomp_offload_request &request) {
 
 std::unique_ptr<device_segment>
 device_segments::make_on_remote_device(const diomp_offload_request &request) {
-    if (remote() != nullptr && remote()->gpus().describe(request.plugin_device)) {
-        preregistered_.devices().use_services(remote()->gpus());
-        return make_on_accelerator(request);
+    if (remote() != nullptr) {
+        devices().use_services(remote()->devices());
+        if (remote()->devices().describe(request.plugin_device)) {
+            return make_on_accelerator(request);
+        }
     }
     auto const memory =
         remote() == nullptr ? std::nullopt : remote()->claim_segment(request.plugin_device);
@@ -160,7 +162,7 @@ device_segments::make_on_remote_device(const diomp_offload_request &request) {
 std::size_t device_segments::default_bytes_on_service(int index) const {
     constexpr std::size_t min_bytes = std::size_t{64} << 20;
     constexpr std::size_t unit_bytes = std::size_t{2} << 20;
-    auto const about = remote()->gpus().describe(index);
+    auto const about = remote()->devices().describe(index);
     std::size_t const eighth = about ? about->memory_bytes / 8 : 0;
     return std::max(min_bytes, eighth / unit_bytes * unit_bytes);
 }
@@ -199,7 +201,7 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
         });
     }
     auto made = std::make_unique<device_segment>(request.device, memory.take());
-    if (status const reserved = made->reserve_barrier_words(); !reserved) {
+    if (status const reserved = made->set_up_barrier_words(); !reserved) {
         log(log_level::warn, "barriers in target regions on device {} fail: {}", request.device,
             reserved.failure().message());
     }

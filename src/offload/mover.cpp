@@ -38,7 +38,7 @@ mover::mover(const openmp_devices &openmp, const device_segments &segments, tran
              bounce_requester &bounce, inflight_guard &inflight)
     : openmp_(openmp), translator_(translator), paths_(paths), transfers_(transfers),
       copies_(copies), bounce_(bounce), inflight_(inflight),
-      remote_(std::make_unique<remote_mover>(segments, transfers)) {}
+      remote_(std::make_unique<remote_mover>(segments, copies)) {}
 
 mover::~mover() = default;
 
@@ -58,12 +58,12 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     DIOMP_TRY(found);
     device_ptr const &here = found.value().here.at;
     remote_side const &there = found.value().there;
-    if (found.value().here.remote_index || there.is_on_service()) {
+    DIOMP_TRY(there.check_writable(mode.dir));
+    if (found.value().has_remote_processor()) {
         rma::run const whole{0, 0, nbytes};
-        return remote_->move(mode.dir, rank, there, found.value().here, {&whole, 1});
+        return move_remotely(mode.dir, rank, found.value(), {&whole, 1});
     }
     mode.on_device = !openmp_.is_host(local.device, num);
-    DIOMP_TRY(there.check_writable(mode.dir));
     if (here.on == nullptr && there.is_host()) {
         return start_or_move(mode, rank, there.location, here.address, nbytes);
     }
@@ -199,19 +199,46 @@ result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer
     auto found_there =
         translator_.locate_remote(rank, remote.pointer, remote.device, num, walk.remote_extent());
     DIOMP_TRY(found_there);
-    device_ptr const &here = found_here.value().at;
-    remote_side const &there = found_there.value();
+    located_sides const between{found_here.value(), found_there.value()};
+    device_ptr const &here = between.here.at;
+    remote_side const &there = between.there;
     DIOMP_TRY(there.check_writable(dir));
-    if (found_here.value().remote_index || there.is_on_service()) {
-        return remote_->move(dir, rank, there, found_here.value(), walk.runs());
+    if (between.has_remote_processor()) {
+        return move_remotely(dir, rank, between, walk.runs());
     }
     if (here.on == nullptr && there.is_host()) {
         return transfers_.boxes().move_box_at(dir, rank, there.location, here.address, walk);
     }
-    auto selected = paths_.select(rank, there, here, {walk.remote_extent(), walk.local_extent()});
+    return move_runs(dir, rank, there, here, {walk.remote_extent(), walk.local_extent()},
+                     walk.runs());
+}
+
+result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
+                                       const located_sides &between,
+                                       std::span<const rma::run> runs) {
+    remote_side const &there = between.there;
+    auto const move_host = [&](std::byte *host, std::span<const rma::run> packed) -> status {
+        if (there.is_host()) {
+            DIOMP_TRY(transfers_.boxes().move_runs_at(dir, rank, there.location, host, packed));
+            return {};
+        }
+        transfer_extents extents;
+        for (rma::run const &each : packed) {
+            extents.remote = std::max(extents.remote, each.remote + each.nbytes);
+            extents.local = std::max(extents.local, each.local + each.nbytes);
+        }
+        DIOMP_TRY(move_runs(dir, rank, there, {host, nullptr}, extents, packed));
+        return {};
+    };
+    return remote_->move(dir, there, between.here, runs, move_host);
+}
+
+result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const remote_side &there,
+                                   const device_ptr &here, transfer_extents extents,
+                                   std::span<const rma::run> runs) {
+    auto selected = paths_.select(rank, there, here, extents);
     DIOMP_TRY(selected);
     selected_path const &path = selected.value();
-    std::vector<rma::run> const runs = walk.runs();
     if (path.by != nullptr) {
         DIOMP_TRY(copies_.copy_runs(dir, *path.by, path.there, here.address, runs));
         return path.path;

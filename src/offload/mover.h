@@ -19,6 +19,7 @@ class inflight_guard;
 class openmp_devices;
 class path_selector;
 class stream_copies;
+struct transfer_extents;
 class device_segments;
 class remote_mover;
 class translator;
@@ -64,6 +65,13 @@ public:
 private:
     result<rma::path> move_walk(rma::direction dir, world_rank rank, transfer_side remote,
                                 transfer_side local, result<rma::box_walk> made);
+    /// Moves runs between located sides that are not remote processors. Blocks.
+    result<rma::path> move_runs(rma::direction dir, world_rank rank, const remote_side &there,
+                                const device_ptr &here, transfer_extents extents,
+                                std::span<const rma::run> runs);
+    /// Moves runs with a remote processor on at least one side. Blocks.
+    result<rma::path> move_remotely(rma::direction dir, world_rank rank,
+                                    const located_sides &between, std::span<const rma::run> runs);
     result<rma::path> start_or_move(transfer_mode mode, world_rank rank,
                                     const memory::location &there, std::byte *here,
                                     std::size_t nbytes);

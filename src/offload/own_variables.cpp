@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/own_variables.h"
 
+#include "offload/device_names.h"
 #include "offload/device_segment.h"
 #include "offload/device_segments.h"
 #include "offload/internal/segment_memory.h"
@@ -81,21 +82,10 @@ status own_variables::load(int device) {
     return {};
 }
 
-error remote_variable_error(int device) {
-    return {OMPX_ERR_UNSUPPORTED,
-            fmt::format("device {} is a remote device: variables of its images are not in the "
-                        "address space of the ranks",
-                        device),
-            "use mapped memory, or target update and host memory"};
-}
-
 result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
     // Also creates the segment, which determines the kind of the device.
     auto segment = segments_.segment_of(device);
     DIOMP_TRY(segment);
-    if (segment.value()->remote_index()) {
-        return remote_variable_error(device);
-    }
     if (!openmp_.has_mappings()) {
         return segments_.no_segment_error(device);
     }
@@ -111,12 +101,17 @@ result<device_ptr> own_variables::locate_copy(const variable &of, int device) {
                      "memory");
     }
     segment_memory const *const memory = segment.value()->memory();
-    if (memory == nullptr) {
+    std::optional<int> const remote_index = segment.value()->remote_index();
+    accelerator const *const on = remote_index
+                                      ? segments_.devices().find(DIOMP_REMOTE_PLUGIN, *remote_index)
+                                  : memory != nullptr ? &memory->on()
+                                                      : nullptr;
+    if (on == nullptr) {
         return device_ptr{static_cast<std::byte *>(copy), nullptr};
     }
-    accelerator const &on = memory->on();
-    DIOMP_TRY(segments_.devices().register_memory(on, copy, of.nbytes));
-    return device_ptr{static_cast<std::byte *>(copy), &on};
+    auto address = segments_.devices().register_memory(*on, copy, of.nbytes);
+    DIOMP_TRY(address);
+    return device_ptr{address.value(), on};
 }
 
 } // namespace diomp::offload

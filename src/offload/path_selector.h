@@ -31,8 +31,8 @@ class segment_table;
 
 /// Bytes from the first to the last byte of a transfer on either side.
 struct transfer_extents {
-    std::size_t remote;
-    std::size_t local;
+    std::size_t remote = 0;
+    std::size_t local = 0;
 };
 
 /// What copies a transfer: a stream of `by`, which accesses the other side at `there`; otherwise

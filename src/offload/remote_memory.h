@@ -16,7 +16,7 @@
 
 namespace diomp::offload {
 
-class service_gpus;
+class service_devices;
 
 /// `index`: of an own device among the remote devices of this rank. Thread-safe.
 class remote_memory {
@@ -56,8 +56,8 @@ public:
     /// regions. Blocks until the device has made it. Errors: also those of the call.
     virtual status run_collective(int index, std::string_view call) = 0;
 
-    /// The own devices that are GPUs.
-    virtual service_gpus &gpus() = 0;
+    /// The own devices, for what is not in the world of the services.
+    virtual service_devices &devices() = 0;
 
 protected:
     remote_memory() = default;

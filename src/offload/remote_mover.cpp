@@ -2,18 +2,13 @@
 #include "offload/internal/remote_mover.h"
 
 #include "offload/device_segments.h"
+#include "offload/internal/chunks.h"
 #include "offload/remote_memory.h"
-#include "rma/blocking_transfers.h"
-#include "rma/rma.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace diomp::offload {
 namespace {
-
-/// Buffer for data that passes through this process.
-constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
 std::uint64_t address_of(const local_side &side) {
     return reinterpret_cast<std::uintptr_t>(side.at.address);
@@ -35,48 +30,64 @@ std::vector<rma::run> reversed(std::span<const rma::run> runs) {
 
 } // namespace
 
-result<rma::path> remote_mover::move(rma::direction dir, world_rank rank, const remote_side &there,
-                                     const local_side &here, std::span<const rma::run> runs) {
+result<rma::path> remote_mover::move(rma::direction dir, const remote_side &there,
+                                     const local_side &here, std::span<const rma::run> runs,
+                                     host_function move_host) {
     remote_memory &devices = *segments_.remote();
-    if (here.at.on != nullptr || there.on != nullptr ||
-        (there.device_memory && !there.is_on_service())) {
-        return error(OMPX_ERR_UNSUPPORTED,
-                     "a transfer between a GPU and a remote device: it does not exist",
-                     "use host memory in between");
-    }
-    if (here.remote_index && there.is_on_service()) {
+    if (!there.is_on_service()) {
+        if (there.is_host() && there.location.direct != nullptr) {
+            DIOMP_TRY(devices.move(opposite(dir), address_of(here), there.location.direct,
+                                   reversed(runs)));
+        } else {
+            DIOMP_TRY(move_through_process(dir, here, runs, move_host));
+        }
+    } else if (here.remote_index) {
         DIOMP_TRY(devices.move_between(dir, there.device_memory->address, *here.remote_index,
                                        address_of(here), runs));
-    } else if (there.is_on_service()) {
-        DIOMP_TRY(devices.move(dir, there.device_memory->address, here.at.address, runs));
+    } else if (here.at.on != nullptr) {
+        DIOMP_TRY(move_own_gpu(dir, there.device_memory->address, here.at, runs));
     } else {
-        DIOMP_TRY(move_to_host(dir, rank, there.location, here, runs));
+        DIOMP_TRY(devices.move(dir, there.device_memory->address, here.at.address, runs));
     }
     return rma::path::conduit;
 }
 
-status remote_mover::move_to_host(rma::direction dir, world_rank rank,
-                                  const memory::location &there, const local_side &here,
+/// Between a GPU of this process and a remote processor.
+status remote_mover::move_own_gpu(rma::direction dir, std::uint64_t there, const device_ptr &here,
                                   std::span<const rma::run> runs) {
     remote_memory &devices = *segments_.remote();
-    std::uint64_t const device = address_of(here);
-    if (there.direct != nullptr) {
-        return devices.move(opposite(dir), device, there.direct, reversed(runs));
+    auto const move_runs = [&](std::byte *host, std::span<const rma::run> packed) {
+        return devices.move(dir, there, host, packed);
+    };
+    if (runs.size() > 1) {
+        return copies_.copy_runs_through_host(dir, here, runs, move_runs);
     }
+    rma::run const &all = runs.front();
+    auto const move_chunk = [&](std::byte *host, std::size_t done, std::size_t nbytes) {
+        rma::run const chunk{all.remote + done, 0, nbytes};
+        return move_runs(host, {&chunk, 1});
+    };
+    return dir == rma::direction::put
+               ? copies_.copy_out(*here.on, here.address + all.local, all.nbytes, move_chunk)
+               : copies_.copy_in(*here.on, here.address + all.local, all.nbytes, move_chunk);
+}
+
+/// Between a remote processor of this rank and what `move_host` reaches.
+status remote_mover::move_through_process(rma::direction dir, const local_side &here,
+                                          std::span<const rma::run> runs, host_function move_host) {
+    remote_memory &devices = *segments_.remote();
     std::vector<std::byte> buffer(chunk_bytes);
-    for (rma::run const &each : runs) {
-        for (std::size_t done = 0; done < each.nbytes; done += chunk_bytes) {
-            std::size_t const nbytes = std::min(chunk_bytes, each.nbytes - done);
-            rma::run const chunk{each.local + done, 0, nbytes};
-            memory::location at = there;
-            at.remote_address += each.remote + done;
-            if (dir == rma::direction::put) {
-                DIOMP_TRY(devices.move(rma::direction::get, device, buffer.data(), {&chunk, 1}));
-                DIOMP_TRY(transfers_.blocking().move_at(dir, rank, at, buffer.data(), nbytes));
-            } else {
-                DIOMP_TRY(transfers_.blocking().move_at(dir, rank, at, buffer.data(), nbytes));
-                DIOMP_TRY(devices.move(rma::direction::put, device, buffer.data(), {&chunk, 1}));
-            }
+    for (packed_runs const &batch : pack(runs, 0)) {
+        auto const on_device = reversed(batch.to_local(0));
+        auto const there = batch.to_remote(0);
+        if (dir == rma::direction::put) {
+            DIOMP_TRY(
+                devices.move(rma::direction::get, address_of(here), buffer.data(), on_device));
+            DIOMP_TRY(move_host(buffer.data(), there));
+        } else {
+            DIOMP_TRY(move_host(buffer.data(), there));
+            DIOMP_TRY(
+                devices.move(rma::direction::put, address_of(here), buffer.data(), on_device));
         }
     }
     return {};

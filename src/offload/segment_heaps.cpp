@@ -12,14 +12,16 @@ using memory::heap;
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
+
+std::size_t whole_pages(std::size_t nbytes) { return nbytes / page_bytes * page_bytes; }
 constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 } // namespace
 
 segment_heaps::segment_heaps(std::size_t nbytes, std::size_t stagger)
-    : half_(nbytes / 2 / page_bytes * page_bytes), mapped_begin_(half_ + stagger),
+    : half_(whole_pages(nbytes / 2)), mapped_begin_(half_ + stagger),
       symmetric_(heap::direction::from_front, half_), private_(heap::direction::from_end, half_),
-      mapped_(heap::direction::from_end, nbytes - mapped_begin_) {}
+      mapped_(heap::direction::from_end, whole_pages(nbytes - mapped_begin_)) {}
 
 std::optional<std::uint64_t> segment_heaps::allocate(ompx_mem_kind_t kind, std::size_t nbytes,
                                                      std::size_t alignment) {

@@ -33,22 +33,22 @@ bool reserve_addresses(std::uint64_t base, std::size_t nbytes) {
 }
 
 error not_shared() {
-    return {OMPX_ERR_UNSUPPORTED, "memory of a service's GPU cannot be shared with a process"};
+    return {OMPX_ERR_UNSUPPORTED, "memory of a service's device cannot be shared with a process"};
 }
 
 class service_memory final : public device::memory {
 public:
     /// The addresses from `base` on are reserved.
-    service_memory(service_gpus &gpus, std::shared_ptr<addresses> all, device_id on,
+    service_memory(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on,
                    std::uint64_t allocated, std::byte *base, std::size_t nbytes)
-        : gpus_(gpus), all_(std::move(all)), on_(on), allocated_(allocated), base_(base),
+        : devices_(all_devices), all_(std::move(all)), on_(on), allocated_(allocated), base_(base),
           nbytes_(nbytes) {
-        all_->add(number_of(base), nbytes, on);
+        all_->add(number_of(base), nbytes, {on, number_of(base)});
     }
     ~service_memory() override {
         all_->remove(number_of(base_));
         ::munmap(base_, nbytes_);
-        gpus_.release(on_.value(), allocated_);
+        devices_.release(on_.value(), allocated_);
     }
 
     [[nodiscard]] std::byte *base() const override { return base_; }
@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    service_gpus &gpus_;
+    service_devices &devices_;
     std::shared_ptr<addresses> all_;
     device_id on_;
     std::uint64_t allocated_; ///< its first address, which is before base_
@@ -77,23 +77,23 @@ private:
 
 class service_queue final : public device::queue {
 public:
-    service_queue(service_gpus &gpus, std::shared_ptr<addresses> all, device_id on)
-        : gpus_(gpus), all_(std::move(all)), on_(on) {}
+    service_queue(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on)
+        : devices_(all_devices), all_(std::move(all)), on_(on) {}
 
     status copy(void *dst, const void *src, std::size_t nbytes) override {
-        bool const to_device = all_->owner_of(dst) == on_;
-        bool const from_device = all_->owner_of(src) == on_;
+        auto const to = address_on_device(dst);
+        auto const from = address_on_device(src);
         if (nbytes == 0) {
             return {};
         }
-        if (to_device && from_device) {
-            return gpus_.copy(on_.value(), number_of(dst), number_of(src), nbytes);
+        if (to && from) {
+            return devices_.copy(on_.value(), *to, *from, nbytes);
         }
-        if (to_device) {
-            return gpus_.write(on_.value(), number_of(dst), src, nbytes);
+        if (to) {
+            return devices_.write(on_.value(), *to, src, nbytes);
         }
-        if (from_device) {
-            return gpus_.read(on_.value(), dst, number_of(src), nbytes);
+        if (from) {
+            return devices_.read(on_.value(), dst, *from, nbytes);
         }
         std::memmove(dst, src, nbytes);
         return {};
@@ -102,16 +102,22 @@ public:
     status wait() override { return {}; }
 
 private:
-    service_gpus &gpus_;
+    /// nullopt: memory of this process.
+    [[nodiscard]] std::optional<std::uint64_t> address_on_device(const void *address) const {
+        auto const found = all_->find(address);
+        return found && found->of == on_ ? std::optional(found->address) : std::nullopt;
+    }
+
+    service_devices &devices_;
     std::shared_ptr<addresses> all_;
     device_id on_;
 };
 
 } // namespace
 
-void service_backend::address_table::add(std::uintptr_t base, std::size_t nbytes, device_id of) {
+void service_backend::address_table::add(std::uintptr_t base, std::size_t nbytes, location what) {
     std::lock_guard const guard(mutex_);
-    ranges_.emplace(base, range{nbytes, of});
+    ranges_.emplace(base, range{nbytes, what});
 }
 
 void service_backend::address_table::remove(std::uintptr_t base) {
@@ -119,24 +125,27 @@ void service_backend::address_table::remove(std::uintptr_t base) {
     ranges_.erase(base);
 }
 
-std::optional<device_id> service_backend::address_table::owner_of(const void *address) const {
+std::optional<addresses::location> addresses::find(const void *address) const {
     std::lock_guard const guard(mutex_);
     auto const after = ranges_.upper_bound(number_of(address));
     if (after == ranges_.begin()) {
         return std::nullopt;
     }
     auto const &[base, found] = *std::prev(after);
-    return number_of(address) - base < found.nbytes ? std::optional(found.of) : std::nullopt;
+    std::uint64_t const inside = number_of(address) - base;
+    return inside < found.nbytes
+               ? std::optional(location{found.what.of, found.what.address + inside})
+               : std::nullopt;
 }
 
-service_backend::service_backend(service_gpus &gpus)
-    : gpus_(gpus), addresses_(std::make_shared<address_table>()) {}
+service_backend::service_backend(service_devices &all_devices)
+    : devices_(all_devices), addresses_(std::make_shared<address_table>()) {}
 
-int service_backend::num_devices() const { return gpus_.num_devices(); }
+int service_backend::num_devices() const { return devices_.num_devices(); }
 
 result<device::properties> service_backend::describe(device_id device) {
     DIOMP_TRY(check_device(*this, device));
-    auto const about = gpus_.describe(device.value());
+    auto const about = devices_.describe(device.value());
     if (!about) {
         return error(OMPX_ERR_UNSUPPORTED, "the device is not a GPU of a service");
     }
@@ -161,7 +170,7 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
     std::unique_ptr<device::memory> made;
     status failed;
     while (made == nullptr && failed && in_use.size() < max_attempts) {
-        auto allocated = gpus_.allocate(device.value(), nbytes + page_bytes);
+        auto allocated = devices_.allocate(device.value(), nbytes + page_bytes);
         if (!allocated) {
             failed = allocated.take_failure();
             break;
@@ -169,7 +178,7 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
         std::uint64_t const base = (allocated.value() + page_bytes - 1) / page_bytes * page_bytes;
         if (reserve_addresses(base, nbytes)) {
             made = std::make_unique<service_memory>(
-                gpus_, addresses_, device, allocated.value(),
+                devices_, addresses_, device, allocated.value(),
                 reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
                 nbytes);
         } else {
@@ -177,7 +186,7 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
         }
     }
     for (std::uint64_t const each : in_use) {
-        gpus_.release(device.value(), each);
+        devices_.release(device.value(), each);
     }
     DIOMP_TRY(failed);
     if (made == nullptr) {
@@ -204,7 +213,7 @@ result<bool> service_backend::can_access(device_id device, device_id other) {
 result<std::unique_ptr<device::queue>> service_backend::make_queue(device_id device) {
     DIOMP_TRY(check_device(*this, device));
     return std::unique_ptr<device::queue>(
-        std::make_unique<service_queue>(gpus_, addresses_, device));
+        std::make_unique<service_queue>(devices_, addresses_, device));
 }
 
 result<device::pinned_memory> service_backend::allocate_pinned(std::size_t nbytes) {
@@ -219,38 +228,38 @@ result<device::pinned_memory> service_backend::pin(void *base, std::size_t nbyte
     return device::pinned_memory(base, nbytes, [](void * /*kept*/) {});
 }
 
-status service_backend::register_memory(device_id device, const void *address, std::size_t nbytes) {
+result<std::byte *> service_backend::register_memory(device_id device, std::uint64_t address,
+                                                     std::size_t nbytes) {
     DIOMP_TRY(check_device(*this, device));
-    std::uint64_t const end = number_of(address) + nbytes;
+    std::uint64_t const inside = address % page_bytes;
+    std::uint64_t const first = address - inside;
+    std::size_t const wanted = (inside + nbytes + page_bytes - 1) / page_bytes * page_bytes;
     std::lock_guard const guard(mutex_);
-    for (std::uint64_t page = number_of(address) / page_bytes * page_bytes; page < end;
-         page += page_bytes) {
-        // NOLINTNEXTLINE(performance-no-int-to-ptr)
-        auto const owner = addresses_->owner_of(reinterpret_cast<const void *>(page));
-        if (owner == device) {
-            continue;
-        }
-        if (owner || !reserve_addresses(page, page_bytes)) {
-            return error(OMPX_ERR_UNSUPPORTED,
-                         fmt::format("this process, or another device, uses the addresses of {} "
-                                     "bytes at {} of the device itself",
-                                     nbytes, address),
-                         "run the program again: addresses are chosen anew");
-        }
-        addresses_->add(page, page_bytes, device);
-        registered_pages_.push_back(page);
+    std::byte *&pages = registered_[{device.value(), first, wanted}];
+    if (pages != nullptr) {
+        return pages + inside;
     }
-    return {};
+    void *const made =
+        ::mmap(nullptr, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) {
+        return error(OMPX_ERR_NOMEM, fmt::format("no addresses for {} bytes of a device", nbytes));
+    }
+    pages = static_cast<std::byte *>(made);
+    addresses_->add(number_of(pages), wanted, {device, first});
+    return pages + inside;
 }
 
 service_backend::~service_backend() {
-    for (std::uintptr_t const page : registered_pages_) {
-        ::munmap(reinterpret_cast<void *>(page), page_bytes); // NOLINT(performance-no-int-to-ptr)
+    for (auto const &[what, pages] : registered_) {
+        if (pages != nullptr) {
+            ::munmap(pages, std::get<2>(what));
+        }
     }
 }
 
 std::optional<device_id> service_backend::owner_of(const void *address) {
-    return addresses_->owner_of(address);
+    auto const found = addresses_->find(address);
+    return found ? std::optional(found->of) : std::nullopt;
 }
 
 } // namespace diomp::offload

@@ -99,6 +99,10 @@ struct remote_side {
 struct located_sides {
     local_side here;
     remote_side there;
+
+    [[nodiscard]] bool has_remote_processor() const {
+        return here.remote_index || there.is_on_service();
+    }
 };
 
 } // namespace diomp::offload

@@ -266,7 +266,7 @@ status translator::check_meaning(world_rank rank, int device, const void *pointe
     if (!space_.shares_own_slot(rank) || counterpart == address || !space_.in_arena(pointer)) {
         return {};
     }
-    auto other = directory_.find(rank, device, key_kind::address, address);
+    auto other = directory_.find(rank, device, {key_kind::address, address});
     DIOMP_TRY(other);
     if (!other.value().what) {
         return {};
@@ -313,10 +313,9 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
                                                    std::uint64_t offset, std::size_t nbytes) {
     std::uint64_t const inside = offset - own.offset;
     bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
-    key_kind const kind = asymmetric ? key_kind::number : key_kind::offset;
-    std::uint64_t const key = asymmetric ? own.number : own.offset;
-    auto lookup = directory_.find(rank, device, kind, key, asymmetric ? 0 : own.nbytes,
-                                  device == segment.device());
+    allocation_key const key = segment.key_of(own);
+    auto lookup =
+        directory_.find(rank, device, key, asymmetric ? 0 : own.nbytes, device == segment.device());
     DIOMP_TRY(lookup);
     alloc_directory::lookup_result const &found_there = lookup.value();
     if (!found_there.what) {
@@ -329,7 +328,7 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
     }
     remote_allocation const &there = *found_there.what;
     if (!asymmetric &&
-        (there.offset != own.offset || there.nbytes != own.nbytes ||
+        (there.begins_at_key == 0 || there.nbytes != own.nbytes ||
          (!found_there.was_cached && !there.what.may_equal(identify(own.host, host_))))) {
         std::string const text = offload::describe(there.what);
         return error(OMPX_ERR_MISMATCH,
@@ -339,7 +338,7 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
                                  text.empty() ? "" : " (" + text + ")", describe(own)),
                      same_order);
     }
-    directory_.cache(rank, device, kind, key, found_there);
+    directory_.cache(rank, device, key, found_there);
     std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
     if (nbytes > left) {
         return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
@@ -369,7 +368,8 @@ result<memory::location> translator::locate_peer_address(world_rank rank, const 
             fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
             "pass an address of the rank that the call names, or of this rank");
     }
-    auto lookup = directory_.find(rank, device, key_kind::address, address);
+    allocation_key const key{key_kind::address, address};
+    auto lookup = directory_.find(rank, device, key);
     DIOMP_TRY(lookup);
     if (!lookup.value().what) {
         return error(OMPX_ERR_ADDRESS,
@@ -377,7 +377,7 @@ result<memory::location> translator::locate_peer_address(world_rank rank, const 
                                  rank.value(), device),
                      "the memory was freed or unmapped, or the address or device is wrong");
     }
-    directory_.cache(rank, device, key_kind::address, address, lookup.value());
+    directory_.cache(rank, device, key, lookup.value());
     remote_allocation const &there = *lookup.value().what;
     std::uint64_t const left =
         there.base + there.nbytes - std::min(address, there.base + there.nbytes);

@@ -45,12 +45,6 @@ error outside_segment_error(const void *pointer, int device) {
 result<remote_side> translator::locate_variable(world_rank rank, const variable &of,
                                                 const void *pointer, int device,
                                                 std::size_t nbytes) {
-    if (openmp_.remote_device_error(device)) {
-        auto const segment = segments_.segment_of(device);
-        if (!segment || segment.value()->remote_index()) {
-            return remote_variable_error(device);
-        }
-    }
     auto located = variables_.remote().locate_copy(rank, device, of);
     DIOMP_TRY(located);
     remote_copy const &there = located.value();

@@ -57,7 +57,7 @@ status exposed_variables::expose(int device, const variable &of, const device_pt
     auto const address = reinterpret_cast<std::uintptr_t>(copy.address);
     if (copy.on != nullptr) {
         std::lock_guard const guard(mutex_);
-        on_accelerators_[{device, address}] = of.nbytes;
+        on_accelerators_[{device, address}] = {copy.on, of.nbytes};
         return {};
     }
     auto const known = directory_.find_own(address);
@@ -69,16 +69,17 @@ status exposed_variables::expose(int device, const variable &of, const device_pt
     return {};
 }
 
-std::optional<std::uint64_t> exposed_variables::bytes_left_in(int device,
-                                                              std::uint64_t address) const {
+std::optional<exposed_variables::exposed_range>
+exposed_variables::find(int device, std::uint64_t address) const {
     std::shared_lock const guard(mutex_);
     auto const after = on_accelerators_.upper_bound({device, address});
     if (after == on_accelerators_.begin()) {
         return std::nullopt;
     }
-    auto const &[where, nbytes] = *std::prev(after);
-    return where.first == device && address - where.second < nbytes
-               ? std::optional(nbytes - (address - where.second))
+    auto const &[where, all] = *std::prev(after);
+    std::uint64_t const inside = address - where.second;
+    return where.first == device && inside < all.nbytes_left
+               ? std::optional(exposed_range{all.on, all.nbytes_left - inside})
                : std::nullopt;
 }
 

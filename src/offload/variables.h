@@ -30,6 +30,7 @@ class device_segments;
 class openmp_devices;
 class own_variables;
 class remote_variables;
+struct accelerator;
 template <typename Request>
 class service_queue;
 struct device_ptr;
@@ -52,17 +53,19 @@ public:
     [[nodiscard]] std::shared_lock<std::shared_mutex> hold() const {
         return std::shared_lock(held_);
     }
-    /// Bytes from an address on an own accelerator to the end of the exposed variable that contains
-    /// it; nullopt: in none. Any thread.
-    [[nodiscard]] std::optional<std::uint64_t> bytes_left_in(int device,
-                                                             std::uint64_t address) const;
+    struct exposed_range {
+        const accelerator *on;
+        std::uint64_t nbytes_left; ///< to the end of the variable
+    };
+    /// The exposed variable that contains an address on an own accelerator. Any thread.
+    [[nodiscard]] std::optional<exposed_range> find(int device, std::uint64_t address) const;
 
 private:
     memory::directory &directory_;
     std::vector<std::uint64_t> registered_bases_; ///< of ranges that are registered
     mutable std::shared_mutex mutex_;             ///< leaf lock; guards the next member
-    std::map<std::pair<int, std::uint64_t>, std::uint64_t>
-        on_accelerators_; ///< {device, address} to size
+    std::map<std::pair<int, std::uint64_t>, exposed_range>
+        on_accelerators_; ///< {device, address} to all of the variable
     mutable std::shared_mutex held_;
 };
 

@@ -305,7 +305,14 @@ TEST(accelerator_memory, a_full_device_is_said_and_left_to_libomptarget) {
     EXPECT_GT(info.nbytes, std::size_t{64} << 20);
     values const data(1);
     EXPECT_EQ(map(data.data(), std::size_t{8} << 30, 0), nullptr); // more than the device has
-    mapped after(10, 0);                                           // goes on
+    // What the segment has space for, but the device no memory, unless the segment has it already.
+    void *const half =
+        ompx_target_alloc(info.nbytes / 2 - (std::size_t{1} << 20), 0, OMPX_LOCAL_MEM_ALLOC_VALUE_);
+    if (half == nullptr) {
+        EXPECT_THAT(ompx_last_error(), testing::HasSubstr("has no memory left for"));
+    }
+    EXPECT_EQ(ompx_target_free(half, 0), 0);
+    mapped after(10, 0); // goes on
     EXPECT_NE(after.device_pointer(), nullptr);
     meet();
 }

@@ -7,6 +7,7 @@
 set -eu
 source=$1
 build=$2
+images=
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/driver"
@@ -35,6 +36,17 @@ lent() {
     shift 3
     start "$ranks" "$devices" "$program" DIOMP_LOCAL_DEVICES=off "$@"
 }
+# mixed RANKS SERVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: a program with two images; services on this host have devices.
+mixed() {
+    options="--remote-devices $2"
+    mebibytes=8192
+    images="--from 1"
+    ranks=$1
+    program=$3
+    shift 3
+    start "$ranks" 2 "$program" "$@"
+    images=
+}
 start() {
     ranks=$1
     devices=$2
@@ -51,7 +63,8 @@ start() {
         of="$build/tests/offload/$each"
         [ -e "$of" ] || of="$build/bin/$each"
         cp "$of" "$work/$each"
-        "$source/tests/offload/image_for_stand_in.py" "$work/$each"
+        # shellcheck disable=SC2086 # an option and its value
+        "$source/tests/offload/image_for_stand_in.py" $images "$work/$each"
     done
     # shellcheck disable=SC2086 # lists
     env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES="$mebibytes" \
@@ -98,9 +111,9 @@ run 2 4 offload_endpoints $two
 
 # GPUs of services, in the address space.
 large="DIOMP_DEVICE_SEGMENT_SIZE=256M"
-lent 2 2 offload_remote_space TEST_GPUS=1 DIOMP_DEVICE_SEGMENT_SIZE=auto
-lent 3 3 offload_remote_space TEST_GPUS=1 $large
-lent 3 3 offload_remote_space TEST_GPUS=1 $large DIOMP_NODE_SIZE=1
+lent 2 2 offload_remote_space TEST_GPUS=GG DIOMP_DEVICE_SEGMENT_SIZE=auto
+lent 3 3 offload_remote_space TEST_GPUS=GGG $large
+lent 3 3 offload_remote_space TEST_GPUS=GGG $large DIOMP_NODE_SIZE=1
 lent 3 3 offload_remote_collectives $large
 lent 2 2 offload_target
 lent 2 2 offload_freed DIOMP_DEVICE_SEGMENT_SIZE=auto
@@ -113,6 +126,15 @@ lent 2 4 offload_pragma $two
 lent 2 4 offload_endpoints $two
 # More than a segment holds is an error, since its address says nothing about whose memory it is.
 lent 2 2 offload_service_gpu
+
+# Host devices, GPUs, remote processors and GPUs of services in one job.
+remote="DIOMP_LOCAL_DEVICES=off"
+processor="localhost:1"
+gpu="localhost:cuda:1"
+mixed 2 "$processor,$gpu" offload_remote_space_two_images $remote $large TEST_GPUS=CG
+mixed 3 "$gpu,$processor,$gpu" offload_remote_space_two_images $remote $large TEST_GPUS=GCG DIOMP_NODE_SIZE=1
+mixed 2 "$gpu,$processor" offload_mixed_devices_two_images $remote -- 1
+mixed 2 "$gpu,$processor" offload_mixed_devices_two_images $own -- 7
 
 # Applications, with the results of host devices.
 checksum() {

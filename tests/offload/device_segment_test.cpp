@@ -10,6 +10,7 @@ using namespace diomp;
 using memory::heap;
 using offload::device_allocation;
 using offload::device_segment;
+using offload::key_kind;
 
 namespace {
 
@@ -62,19 +63,19 @@ TEST_F(segment_of_a_device, one_past_the_end_of_full_granules_belongs_to_the_blo
 TEST_F(segment_of_a_device, asymmetric_parts_are_found_by_number) {
     take(OMPX_MEM_LOCAL, 1000);
     auto const offset = take(OMPX_MEM_ASYMMETRIC, 10, 3);
-    auto const told = segment_.find_and_share_asymmetric(3, world_rank{1}, true);
+    auto const told = segment_.find_and_share({key_kind::number, 3}, 0, world_rank{1}, true);
     ASSERT_TRUE(told);
     EXPECT_EQ(told->offset, offset);
     EXPECT_EQ(segment_.find(offset)->kind, OMPX_MEM_ASYMMETRIC);
     ASSERT_TRUE(segment_.release(offset));
-    EXPECT_FALSE(segment_.find_and_share_asymmetric(3, world_rank{1}, true));
+    EXPECT_FALSE(segment_.find_and_share({key_kind::number, 3}, 0, world_rank{1}, true));
 }
 
 TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retirement) {
     auto const offset = take(OMPX_MEM_LOCAL, 64);
-    EXPECT_TRUE(segment_.find_and_share(offset, world_rank{4}, false));
-    EXPECT_TRUE(segment_.find_and_share(offset + 8, world_rank{4}, false));
-    EXPECT_TRUE(segment_.find_and_share(offset, world_rank{2}, true));
+    EXPECT_TRUE(segment_.find_and_share({key_kind::offset, offset}, 0, world_rank{4}, false));
+    EXPECT_TRUE(segment_.find_and_share({key_kind::offset, offset}, 8, world_rank{4}, false));
+    EXPECT_TRUE(segment_.find_and_share({key_kind::offset, offset}, 0, world_rank{2}, true));
     segment_.find_and_use(offset);
     auto const sharers = segment_.begin_release(offset);
     ASSERT_TRUE(sharers);
@@ -82,7 +83,7 @@ TEST_F(segment_of_a_device, remembers_who_was_told_and_tells_nobody_after_retire
     EXPECT_TRUE(sharers->is_used);
     ASSERT_EQ(sharers->others.size(), 1u);
     EXPECT_EQ(sharers->others.front(), world_rank{4});
-    EXPECT_FALSE(segment_.find_and_share(offset, world_rank{5}, false));
+    EXPECT_FALSE(segment_.find_and_share({key_kind::offset, offset}, 0, world_rank{5}, false));
     EXPECT_TRUE(segment_.find(offset)); // the owner itself may still use it
     EXPECT_FALSE(segment_.begin_release(offset));
     EXPECT_TRUE(segment_.release(offset));
@@ -116,9 +117,10 @@ TEST_F(segment_of_a_device, large_arrays_begin_a_little_behind_a_page) {
 TEST_F(segment_of_a_device, space_that_is_given_back_is_used_again) {
     std::size_t const half = size_bytes / 2;
     std::size_t const nearly = half - 4096; // large blocks of the second half begin behind a page
+    std::size_t const own = 256 * 32 * 8;   // words of barriers
     auto const first = take(OMPX_MEM_LOCAL, nearly);
     EXPECT_FALSE(segment_.allocate({OMPX_MEM_LOCAL, true, 0, 4096, nullptr, 0}, 64));
-    auto const symmetric = take(OMPX_MEM_SYMMETRIC, half - 64);
+    auto const symmetric = take(OMPX_MEM_SYMMETRIC, half - own - 64);
     EXPECT_FALSE(segment_.allocate({OMPX_MEM_ASYMMETRIC, false, 0, 128, nullptr, 1}, 64));
     ASSERT_TRUE(segment_.release(first));
     ASSERT_TRUE(segment_.release(symmetric));
@@ -151,10 +153,52 @@ TEST_F(segment_of_a_device, says_when_data_is_mapped_again_whose_copy_is_used) {
     EXPECT_FALSE(map_again(data, 100));
 }
 
+/// What ranks allocate alike has one key, in segments of any size and on devices of all kinds.
+TEST_F(segment_of_a_device, counterparts_have_one_key_in_segments_of_different_sizes) {
+    device_segment larger(0, base(), 5 * size_bytes + 3 * 4096);
+    device_segment remote(0, base(), 3 * size_bytes + 77, offload::remote_device_index{0});
+    std::minstd_rand random(3);
+    std::vector<device_allocation> held;
+    for (int step = 0; step < 2000; ++step) {
+        bool const is_mapped = random() % 3 != 0;
+        std::size_t const nbytes = random() % 8 == 0 ? 300000 : 1 + random() % 3000;
+        device_allocation wanted{is_mapped ? OMPX_MEM_LOCAL : OMPX_MEM_SYMMETRIC,
+                                 is_mapped,
+                                 0,
+                                 is_mapped ? nbytes : 1 + nbytes / 10,
+                                 nullptr,
+                                 0};
+        auto const here = segment_.allocate(wanted, 64);
+        if (!here || held.size() > 20) {
+            for (device_allocation const &each : held) {
+                for (device_segment *const other : {&larger, &remote}) {
+                    auto const found = other->find_and_share(segment_.key_of(each), each.nbytes - 1,
+                                                             world_rank{1}, true);
+                    ASSERT_TRUE(found);
+                    ASSERT_EQ(other->key_of(*found), segment_.key_of(each));
+                    ASSERT_EQ(found->nbytes, each.nbytes);
+                    ASSERT_TRUE(other->release(found->offset));
+                }
+                ASSERT_TRUE(segment_.release(each.offset));
+            }
+            held.clear();
+            if (here) {
+                ASSERT_TRUE(segment_.release(*here));
+            }
+            continue;
+        }
+        ASSERT_TRUE(larger.allocate(wanted, 64) && remote.allocate(wanted, 64));
+        wanted.offset = *here;
+        held.push_back(wanted);
+    }
+    EXPECT_FALSE(segment_.find_and_share({key_kind::from_end, size_bytes}, 0, world_rank{1}, true));
+}
+
 /// Whatever comes and goes, the offsets are those of a heap that frees at once.
 TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
-    std::uint64_t const half = size_bytes / 2;
-    heap plain(heap::direction::from_end, half);
+    std::uint64_t const capacity = size_bytes / 2 - 4096; // whole pages after the first bytes
+    std::uint64_t const begin = size_bytes / 2 + 128;
+    heap plain(heap::direction::from_end, capacity);
     struct block {
         std::uint64_t offset;
         std::size_t nbytes;
@@ -167,13 +211,13 @@ TEST_F(segment_of_a_device, resting_blocks_change_no_offset) {
         if (held.empty() || (!full && random() % 2 == 0)) {
             std::size_t const nbytes = 1 + random() % 5 * 100;
             auto const here = take(OMPX_MEM_LOCAL, nbytes);
-            ASSERT_EQ(here - half, plain.allocate(nbytes, 64, half)) << step;
+            ASSERT_EQ(here - begin, plain.allocate(nbytes, 64, capacity)) << step;
             held.push_back({here, nbytes});
         } else {
             // The newest as a rule, so that many rest.
             std::size_t const which = random() % 4 != 0 ? held.size() - 1 : random() % held.size();
             std::uint64_t const offset = held[which].offset;
-            ASSERT_TRUE(plain.release(offset - half));
+            ASSERT_TRUE(plain.release(offset - begin));
             ASSERT_TRUE(segment_.release_unshared(offset, size_bytes)) << step;
             ASSERT_FALSE(segment_.find(offset).has_value() &&
                          segment_.find(offset)->offset == offset);
@@ -195,7 +239,7 @@ TEST_F(segment_of_a_device, what_somebody_knows_is_not_released_in_passing) {
     auto const used = take(OMPX_MEM_LOCAL, 64);
     auto const large = take(OMPX_MEM_LOCAL, 4096);
     auto const together = take(OMPX_MEM_SYMMETRIC, 64);
-    segment_.find_and_share(told, world_rank{1}, true);
+    segment_.find_and_share({key_kind::offset, told}, 0, world_rank{1}, true);
     segment_.find_and_use(used);
     for (auto const offset : {told, used, large, together}) {
         EXPECT_FALSE(segment_.release_unshared(offset, 4096));

@@ -211,20 +211,47 @@ static void reused_memory(void) {
     free(plain);
 }
 
-static void unsupported(void) {
-    double bytes[8] = {0};
-    double *const field = malloc(BYTES);
+/* Variables of images, from and to which the ranks copy. */
+static void variables(void) {
+    double *const plain = malloc(BYTES), *const field = malloc(BYTES);
 #pragma omp target enter data map(alloc : field[0 : COUNT])
-    FAILS(ompx_target_put(right, variable, 0, bytes, host, 8), OMPX_ERR_UNSUPPORTED,
-          "device 0 is a remote device: variables");
-    FAILS(ompx_target_get(variable, 0, right, field, host, 8), OMPX_ERR_UNSUPPORTED,
-          "device 0 is a remote device: variables");
+    fill(field, 3. * me);
+    for (int i = 0; i < COUNT; ++i) {
+        plain[i] = 5. * me + i;
+    }
+    CHECK(ompx_target_put(right, variable, 0, plain, host, BYTES) == 0);
     CHECK(ompx_barrier() == 0);
-    FAILS(ompx_target_bcast(variable, 0, 8, 0, ompx_group_world), OMPX_ERR_UNSUPPORTED,
-          "device 0 is a remote device: variables");
+    int wrong = 0;
+#pragma omp target map(tofrom : wrong)
+    for (int i = 0; i < COUNT; ++i) {
+        wrong += variable[i] != 5. * left + i;
+        variable[i] += 1;
+    }
+    CHECK(wrong == 0);
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_get(field, 0, right, variable, 0, BYTES) == 0);
+    CHECK(is_filled(field, 5. * me + 1));
+    CHECK(ompx_barrier() == 0);
+    fill(field, 9. * me);
+    CHECK(ompx_target_put(right, variable, 0, field, 0, BYTES) == 0);
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_get(plain, host, me, variable, 0, BYTES) == 0);
+    CHECK(plain[0] == 9. * left && plain[COUNT - 1] == plain[0] + (double)(COUNT - 1));
+    CHECK(ompx_barrier() == 0);
+    CHECK(ompx_target_bcast(variable, 0, BYTES, 0, ompx_group_world) == 0);
+    CHECK(ompx_target_get(field, 0, me, variable, 0, BYTES) == 0);
+    CHECK(is_filled(field, 9. * (ranks - 1)));
+    FAILS(ompx_target_put(right, variable + 1, 0, plain, host, BYTES), OMPX_ERR_RANGE, "variable");
     CHECK(ompx_barrier() == 0);
 #pragma omp target exit data map(delete : field[0 : COUNT])
     free(field);
+    free(plain);
+}
+
+/* TEST_GPUS has a letter for each rank: G if its device is a GPU. */
+static int has_gpu(int rank) {
+    char const *const kinds = getenv("TEST_GPUS");
+    return kinds != NULL && kinds[rank] == 'G';
 }
 
 static void paths(void) {
@@ -240,8 +267,10 @@ static void paths(void) {
                  me / node_size == rank / node_size ? "shm"
                  : by_ucx                           ? "ucx"
                                                     : "tcp");
-        if (getenv("TEST_GPUS") != NULL) { /* their ranks copy */
+        if (has_gpu(rank)) { /* their ranks copy */
             snprintf(device, sizeof device, "; remote device 0 by rank %d", rank);
+        }
+        if (has_gpu(rank) || has_gpu(me)) {
             CHECK(strstr(text, "service to service") == NULL);
             between[0] = 0;
         }
@@ -264,9 +293,7 @@ int main(void) {
     host_memory_of_others();
     allocated_memory();
     reused_memory();
-    if (getenv("TEST_GPUS") == NULL) { /* theirs can be reached */
-        unsupported();
-    }
+    variables();
     paths();
     CHECK(ompx_barrier() == 0);
     if (me == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// GPUs of services as devices: addresses that the process has itself, which side of a copy is the
-// device's, and errors of the service.
+// Devices of services: addresses that the process has itself, which side of a copy is the device's,
+// and errors of the service.
 #include "offload/internal/service_backend.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using device::device_id;
 constexpr std::size_t page = 4096;
 
 /// The memory of its devices has the addresses that the test says.
-class scripted_gpus final : public service_gpus {
+class scripted_devices final : public service_devices {
 public:
     std::deque<std::uint64_t> next_addresses;
     std::map<std::uint64_t, std::vector<char>> memory; ///< [address]
@@ -94,7 +94,7 @@ protected:
         return made.take();
     }
 
-    scripted_gpus gpus;
+    scripted_devices gpus;
     service_backend backend{gpus};
 };
 
@@ -189,38 +189,41 @@ TEST_F(service_backend_test, copies_in_all_directions) {
     EXPECT_EQ(failed.failure().code(), OMPX_ERR_PEER);
 }
 
-TEST_F(service_backend_test, registered_memory_is_the_devices_until_the_end) {
-    std::uint64_t const base = make_range(4 * page, false);
-    auto const address = [base](std::size_t offset) {
-        return reinterpret_cast<std::byte *>(base + offset);
-    };
+TEST_F(service_backend_test, registered_memory_gets_addresses_of_the_process) {
+    // The device has this memory where the process has its own.
+    std::uint64_t const base = make_range(4 * page, true);
+    gpus.memory[base].resize(4 * page);
+    std::byte *kept = nullptr;
     {
         service_backend own(gpus);
-        EXPECT_TRUE(own.register_memory(device_id(0), address(100), 8));
-        EXPECT_TRUE(
-            own.register_memory(device_id(0), address(108), page)); // partly in the same page
-        EXPECT_EQ(own.owner_of(address(0)), device_id(0));
-        EXPECT_EQ(own.owner_of(address(2 * page - 1)), device_id(0));
-        EXPECT_EQ(own.owner_of(address(2 * page)), std::nullopt);
-        EXPECT_EQ(own.register_memory(device_id(1), address(100), 8).failure().code(),
-                  OMPX_ERR_UNSUPPORTED);
-        gpus.memory[base + 100].resize(8);
+        auto const first = own.register_memory(device_id(0), base + 100, 8);
+        auto const second =
+            own.register_memory(device_id(0), base + 108, page); // partly in that page
+        ASSERT_TRUE(first && second);
+        EXPECT_EQ(own.register_memory(device_id(0), base + 100, 8).value(), first.value());
+        EXPECT_EQ(own.register_memory(device_id(0), base + 108, page).value(), second.value());
+        kept = first.value();
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(kept) % page, 100U);
+        EXPECT_EQ(own.owner_of(kept), device_id(0));
+        EXPECT_EQ(own.owner_of(second.value() + page - 1), device_id(0));
+        EXPECT_EQ(own.owner_of(reinterpret_cast<const void *>(base + 100)), std::nullopt);
+        auto const other = own.register_memory(device_id(1), base + 100, 8);
+        EXPECT_EQ(own.owner_of(other.value()), device_id(1));
         auto queue = own.make_queue(device_id(0));
-        std::uint64_t const sent = 5;
+        std::uint64_t const sent[2] = {5, 6};
         std::uint64_t got = 0;
-        EXPECT_TRUE(queue.value()->copy(address(100), &sent, sizeof sent));
-        EXPECT_TRUE(queue.value()->copy(&got, address(100), sizeof got));
-        EXPECT_EQ(got, sent);
-        std::uint64_t const used = make_range(page, true);
-        EXPECT_EQ(own.register_memory(device_id(0), reinterpret_cast<void *>(used + 8), 8)
-                      .failure()
-                      .code(),
-                  OMPX_ERR_UNSUPPORTED);
+        EXPECT_TRUE(queue.value()->copy(first.value(), sent, sizeof sent));
+        EXPECT_TRUE(queue.value()->copy(&got, second.value(), sizeof got)); // the same memory
+        EXPECT_EQ(got, 6U);
+        EXPECT_TRUE(queue.value()->copy(second.value() + 50, first.value(), 8));
+        EXPECT_TRUE(queue.value()->copy(&got, second.value() + 50, sizeof got));
+        EXPECT_EQ(got, 5U);
+        EXPECT_EQ(own.register_memory(device_id(2), base, 8).failure().code(), OMPX_ERR_ARG);
     }
-    EXPECT_EQ(::mmap(address(0), 2 * page, PROT_READ,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
-              address(0));
-    ::munmap(address(0), 2 * page);
+    EXPECT_EQ(::mmap(kept - 100, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                     -1, 0),
+              kept - 100);
+    ::munmap(kept - 100, page);
 }
 
 TEST_F(service_backend_test, nothing_is_shared_or_reached_by_others) {

@@ -317,6 +317,9 @@ int main(int count, char **arguments) {
         libraries(arguments[1]);
     }
     linked_variable(0);
+    if (me == 0) {
+        puts("variables: ok");
+    }
     if (ranks > 1) {
         after_the_end();
     }

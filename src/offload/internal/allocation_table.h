@@ -24,6 +24,23 @@
 
 namespace diomp::offload {
 
+/// How a rank names an allocation of another one. The first three name counterparts: memory that
+/// all ranks have allocated alike.
+enum class key_kind : std::uint32_t {
+    offset,   ///< offset in the device's segment
+    from_end, ///< of memory for OpenMP: distance from the end of all such memory
+    number,   ///< number of an asymmetric allocation
+    address,  ///< as the owner sees it
+};
+
+struct allocation_key {
+    key_kind kind = key_kind::offset;
+    std::uint64_t value = 0;
+
+    friend bool operator==(const allocation_key &, const allocation_key &) = default;
+    friend auto operator<=>(const allocation_key &, const allocation_key &) = default;
+};
+
 struct device_allocation {
     ompx_mem_kind_t kind = OMPX_MEM_NONE; ///< symmetric, asymmetric or local
     bool by_openmp = false;               ///< mapped, or by omp_target_alloc; local

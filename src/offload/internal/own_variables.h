@@ -31,9 +31,6 @@ struct variable {
     std::string name; ///< its symbol name
 };
 
-/// The error for a variable of a remote device.
-[[nodiscard]] error remote_variable_error(int device);
-
 /// Thread-safe. The calls query libomptarget, so they are not allowed in handlers.
 class own_variables {
 public:

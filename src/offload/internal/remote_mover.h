@@ -2,37 +2,39 @@
 #pragma once
 
 #include "offload/sides.h"
+#include "offload/stream_copies.h"
 #include "rma/path.h"
 
 #include <span>
-
-namespace diomp::rma {
-class transfers;
-}
 
 namespace diomp::offload {
 
 class device_segments;
 
-/// Transfers with memory of a remote device on at least one side. Between two devices the session
-/// of the own one copies; between a device and memory that this process can load, this process; to
-/// and from host memory of other ranks the data passes through this process. Thread-safe; blocks.
+/// Transfers with memory of a remote processor on at least one side. Between two of them the
+/// session of the own one copies; between one and memory that this process can load, this process;
+/// to and from other host memory and GPUs the data passes through this process. Thread-safe;
+/// blocks.
 class remote_mover {
 public:
-    remote_mover(const device_segments &segments, rma::transfers &transfers)
-        : segments_(segments), transfers_(transfers) {}
+    remote_mover(const device_segments &segments, stream_copies &copies)
+        : segments_(segments), copies_(copies) {}
 
-    /// Errors: OMPX_ERR_UNSUPPORTED with a GPU on the other side; OMPX_ERR_PEER if a device is
-    /// lost.
-    result<rma::path> move(rma::direction dir, world_rank rank, const remote_side &there,
-                           const local_side &here, std::span<const rma::run> runs);
+    /// Moves runs between memory of this process and the remote side of the transfer, which is not
+    /// a remote processor.
+    using host_function = stream_copies::packed_function;
+    /// Errors: OMPX_ERR_PEER if a device is lost; those of `move_host`.
+    result<rma::path> move(rma::direction dir, const remote_side &there, const local_side &here,
+                           std::span<const rma::run> runs, host_function move_host);
 
 private:
-    status move_to_host(rma::direction dir, world_rank rank, const memory::location &there,
-                        const local_side &here, std::span<const rma::run> runs);
+    status move_own_gpu(rma::direction dir, std::uint64_t there, const device_ptr &here,
+                        std::span<const rma::run> runs);
+    status move_through_process(rma::direction dir, const local_side &here,
+                                std::span<const rma::run> runs, host_function move_host);
 
     const device_segments &segments_;
-    rma::transfers &transfers_;
+    stream_copies &copies_;
 };
 
 } // namespace diomp::offload

@@ -14,7 +14,8 @@
 
 namespace diomp::offload {
 
-/// Not thread-safe. Offsets are from the beginning of the segment.
+/// Not thread-safe. Offsets are from the beginning of the segment. In segments of different sizes,
+/// what OpenMP has allocated alike has equal distances from mapped_end().
 class segment_heaps {
 public:
     /// The second half begins `stagger` bytes after the beginning of a page.
@@ -41,6 +42,11 @@ public:
     [[nodiscard]] std::uint64_t mapped_begin() const {
         return mapped_begin_ + mapped_.capacity_bytes() - mapped_.extent();
     }
+    /// End of the memory for OpenMP: whole pages from mapped_begin_ on.
+    [[nodiscard]] std::uint64_t mapped_end() const {
+        return mapped_begin_ + mapped_.capacity_bytes();
+    }
+    [[nodiscard]] std::uint64_t mapped_bytes() const { return mapped_.capacity_bytes(); }
     /// Asymmetric and local memory lies in [private_begin(), half).
     [[nodiscard]] std::uint64_t private_begin() const { return half_ - private_.extent(); }
 

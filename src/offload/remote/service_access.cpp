@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "offload/remote/gpu_access.h"
+#include "offload/remote/service_access.h"
 
 #include "base/log.h"
 #include "offload/remote/client.h"
@@ -10,13 +10,15 @@
 namespace diomp::offload::remote {
 namespace {
 
-remote_device &gpu_at(client &of, int index) { return of.device(static_cast<std::size_t>(index)); }
+remote_device &own_device(client &of, int index) {
+    return of.device(static_cast<std::size_t>(index));
+}
 
 /// Gives a queue of the device to `issue`, after the deferred regions, and waits for what it has
 /// issued.
 template <typename Issue>
 status complete(client &by, int index, Issue issue) {
-    remote_device &device = gpu_at(by, index);
+    remote_device &device = own_device(by, index);
     DIOMP_TRY(by.wait_for_deferred(device));
     queue &carrier = by.acquire_queue(device);
     status done = issue(carrier, device);
@@ -29,40 +31,41 @@ status complete(client &by, int index, Issue issue) {
 
 } // namespace
 
-std::optional<service_gpus::description> describe_gpu(client &of, int index) {
+std::optional<service_devices::description> describe_gpu(client &of, int index) {
     if (index < 0 || static_cast<std::size_t>(index) >= of.num_devices()) {
         return std::nullopt;
     }
-    device_description const &about = gpu_at(of, index).description();
+    device_description const &about = own_device(of, index).description();
     if (about.has_memory_in_slot()) {
         return std::nullopt;
     }
-    return service_gpus::description{gpu_at(of, index).label(), of.ranks().gpus().least_bytes};
+    return service_devices::description{own_device(of, index).label(),
+                                        of.ranks().gpus().least_bytes};
 }
 
-result<std::uint64_t> allocate_on_gpu(client &of, int index, std::size_t nbytes) {
-    return gpu_at(of, index).allocate(nbytes);
+result<std::uint64_t> allocate_memory(client &of, int index, std::size_t nbytes) {
+    return own_device(of, index).allocate(nbytes);
 }
 
-void release_on_gpu(client &of, int index, std::uint64_t address) {
-    if (!gpu_at(of, index).release(address)) {
-        log(log_level::debug, "{} does not release its segment", gpu_at(of, index).label());
+void release_memory(client &of, int index, std::uint64_t address) {
+    if (!own_device(of, index).release(address)) {
+        log(log_level::debug, "{} does not release its segment", own_device(of, index).label());
     }
 }
 
-status write_gpu(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes) {
+status write_memory(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes) {
     return complete(by, index, [&](queue &carrier, remote_device & /*device*/) {
         return carrier.put(to, from, nbytes);
     });
 }
 
-status read_gpu(client &by, int index, void *to, std::uint64_t from, std::size_t nbytes) {
+status read_memory(client &by, int index, void *to, std::uint64_t from, std::size_t nbytes) {
     return complete(by, index, [&](queue &carrier, remote_device & /*device*/) {
         return carrier.get(to, from, nbytes);
     });
 }
 
-status copy_on_gpu(client &by, int index, std::uint64_t to, std::uint64_t from,
+status copy_memory(client &by, int index, std::uint64_t to, std::uint64_t from,
                    std::size_t nbytes) {
     return complete(by, index, [&](queue &carrier, remote_device &device) {
         return carrier.copy(device.rank(), to, from, nbytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// GPUs of device services: what this module needs of the client of the services
-// (remote/gpu_access.h). Their memory is not in the world of the services, so the process that uses
-// a GPU carries out all copies, also for other ranks.
+// Memory of services' devices that is not in the world of the services: that of GPUs, and variables
+// of images. The process that uses a device carries out all copies, also for other ranks. What this
+// module needs of the client of the services for it (remote/service_access.h).
 #pragma once
 
 #include "base/result.h"
@@ -16,15 +16,15 @@ namespace diomp::offload {
 /// `index`: of an own device among the remote devices of this rank. Addresses are those of the
 /// device. Copies come after the device's regions that OpenMP treats as complete, and block until
 /// they are complete. Thread-safe.
-class service_gpus {
+class service_devices {
 public:
-    virtual ~service_gpus() = default;
+    virtual ~service_devices() = default;
 
     struct description {
         std::string name;
         std::size_t memory_bytes = 0; ///< of the job's smallest GPU of a service; 0: unknown
     };
-    /// nullopt: the device is a processor, or there is none.
+    /// Describes a GPU; nullopt: the device is a processor, or there is none.
     virtual std::optional<description> describe(int index) = 0;
     virtual int num_devices() = 0;
 
@@ -37,9 +37,9 @@ public:
     virtual status copy(int index, std::uint64_t to, std::uint64_t from, std::size_t nbytes) = 0;
 
 protected:
-    service_gpus() = default;
-    service_gpus(const service_gpus &) = default;
-    service_gpus &operator=(const service_gpus &) = default;
+    service_devices() = default;
+    service_devices(const service_devices &) = default;
+    service_devices &operator=(const service_devices &) = default;
 };
 
 } // namespace diomp::offload
