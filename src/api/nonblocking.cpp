@@ -9,6 +9,7 @@
 #include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -75,10 +76,7 @@ status wait_for_all(runtime::runtime &running, ompx_event_t *events, std::size_t
             continue;
         }
         DIOMP_TRY(ompx_event::check(events[i])); // it may be listed twice
-        events[i]->block();
-        DIOMP_TRY(running.connection().engine().wait_for_message(
-            [&] { return is_complete(running, *events[i]); },
-            [&] { return events[i]->describe(); }));
+        DIOMP_TRY(running.transfers().nonblocking().wait(*events[i]));
         status outcome = take_outcome(events[i]);
         if (first_failure) {
             first_failure = std::move(outcome);
@@ -106,8 +104,17 @@ status wait_for_any(runtime::runtime &running, ompx_event_t *events, std::size_t
         }
         return index != OMPX_NO_INDEX;
     };
-    DIOMP_TRY(running.connection().engine().wait_for_message(
-        find, [&] { return fmt::format("waiting for one of {} events", num_awaited); }));
+    auto const wait = [&] {
+        return running.connection().engine().wait_for_message(
+            find, [&] { return fmt::format("waiting for one of {} events", num_awaited); });
+    };
+    status waited = wait();
+    bool const has_limits = std::any_of(events, events + count, [](const ompx_event_t each) {
+        return each != nullptr && each->pending_transfer == nullptr;
+    });
+    if (!waited && (waited.failure().code() != OMPX_ERR_TIMEOUT || !has_limits || !wait())) {
+        return waited; // see nonblocking_transfers::wait
+    }
     return events[index] == nullptr ? status{} : take_outcome(events[index]);
 }
 

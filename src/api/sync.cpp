@@ -118,16 +118,7 @@ namespace {
                 return {};
             }
             DIOMP_TRY(ompx_event::check(*event));
-            (*event)->block();
-            auto const done = [&] {
-                running.transfers().nonblocking().advance(**event);
-                return (*event)->is_done();
-            };
-            auto const describe = [&] { return (*event)->describe(); };
-            // Transfers need polling to complete; other operations are completed by other threads.
-            DIOMP_TRY((*event)->pending_transfer != nullptr
-                          ? running.connection().engine().wait_for_message(done, describe)
-                          : running.connection().engine().wait(done, describe));
+            DIOMP_TRY(running.transfers().nonblocking().wait(**event));
             status outcome = std::move((*event)->outcome);
             (*event)->release_by_program();
             *event = nullptr;

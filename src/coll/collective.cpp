@@ -319,6 +319,7 @@ result<ompx_event *> collectives::start(group::group &members, const request &ar
         DIOMP_TRY(check(members, args, own));
     }
     auto event = std::make_unique<ompx_event>();
+    event->operation = sync::name_of(args.what);
     members.calls().submit([this, &members, args, own = std::move(own), event = event.get()] {
         event->complete(run_locked(members, args, own, true));
         members.wake_waiters();

@@ -156,6 +156,7 @@ result<ompx_event *> device_calls::start_one_endpoint(group::group &members, con
     DIOMP_TRY(checked);
     vendors_.may_use_library(members); // cached here, before calls_of() is locked
     auto event = std::make_unique<ompx_event>();
+    event->operation = sync::name_of(args.what);
     std::optional<endpoint_calls::call_set> to_run;
     auto const complete = [this, &members](endpoint_calls::call_set &calls) {
         status const outcome = run_set(members, calls);
@@ -281,6 +282,7 @@ result<ompx_event *> device_calls::start(group::group &members, const request &a
     }
     DIOMP_TRY(found);
     auto event = std::make_unique<ompx_event>();
+    event->operation = sync::name_of(args.what);
     submit(members, [this, &members, event = event.get(),
                      call = std::make_shared<checked_call>(found.take())] {
         event->complete(run_locked(members, *call));

@@ -90,6 +90,7 @@ struct ompx_event {
     diomp::status outcome;
     /// Null: completed by another thread. Shared with the checks for memory in use.
     std::shared_ptr<diomp::rma::pending_transfer> pending_transfer;
+    const char *operation = nullptr; ///< of another thread: a literal, "ompx_bcast"
     std::atomic<bool> done{false};
     std::atomic<int> references{2};
 

@@ -14,7 +14,8 @@
 
 std::string ompx_event::describe() const {
     if (pending_transfer == nullptr) {
-        return "waiting for an event";
+        return operation == nullptr ? "waiting for an event"
+                                    : fmt::format("waiting for the event of {}", operation);
     }
     diomp::rma::pending_transfer const &transfer = *pending_transfer;
     if (transfer.operation != nullptr && transfer.nbytes == 0) {
@@ -312,6 +313,25 @@ nonblocking_transfers::wait_for_local_completion(std::span<const local_completio
             return std::string(
                 "waiting for this rank's transfers from or to memory that is being freed");
         });
+}
+
+status nonblocking_transfers::wait(ompx_event &event) {
+    event.block();
+    auto const describe = [&] { return event.describe(); };
+    if (event.pending_transfer != nullptr) { // polling completes it
+        return engine_.wait_for_message(
+            [&] {
+                advance(event);
+                return event.is_done();
+            },
+            describe);
+    }
+    auto const is_done = [&] { return event.is_done(); };
+    status waited = engine_.wait(is_done, describe);
+    if (!waited && waited.failure().code() == OMPX_ERR_TIMEOUT && engine_.wait(is_done, describe)) {
+        return {};
+    }
+    return waited;
 }
 
 status nonblocking_transfers::wait_for_implicit() { return implicit_.wait(engine_); }

@@ -65,6 +65,9 @@ public:
     /// Completes the event if its transfer has arrived. To be called before each test of an event,
     /// by one thread at a time.
     void advance(ompx_event &event);
+    /// Waits until the event is complete. An operation of another thread ends by limits of its own,
+    /// and its error says which rank is missing: it gets up to twice DIOMP_TIMEOUT for that.
+    status wait(ompx_event &event);
     /// If the call fails, `then` is never called.
     result<path> put_then(world_rank peer, void *remote, const void *local, std::size_t nbytes,
                           continuation then) {
