@@ -118,6 +118,15 @@ moved_table &moved() {
     return *only;
 }
 
+/// Forgets pages of libraries that the program has closed: something else may be there now.
+void drop_unmapped() {
+    std::erase_if(moved().runs, [](const moved_run &run) {
+        return run.arena != nullptr &&
+               !run.arena->is_mapped(run.own, run.offset, run.pages.nbytes,
+                                     reinterpret_cast<const void *>(run.pages.base));
+    });
+}
+
 /// A private copy; nullptr without memory.
 void *copy_for_child(const moved_run &run) {
     if (run.arena == nullptr) {
@@ -139,6 +148,7 @@ void *copy_for_child(const moved_run &run) {
 
 void before_fork() {
     moved().mutex.lock();
+    drop_unmapped();
     for (moved_run &run : moved().runs) {
         run.copy = copy_for_child(run);
     }
@@ -199,6 +209,7 @@ std::optional<page_run> find_static_pages(std::uintptr_t address, std::size_t nb
 
 std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t nbytes) {
     std::lock_guard const guard(moved().mutex);
+    drop_unmapped();
     for (const moved_run &run : moved().runs) {
         if (run.pages.contains(address, nbytes)) {
             return moved_pages{run.pages, run.offset};

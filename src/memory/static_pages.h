@@ -2,8 +2,8 @@
 // Static data of the program in the segment: its pages are moved there and stay mapped at their own
 // addresses, so that other ranks reach them as they reach symmetric memory.
 //
-// The pages stay in the segment until the process ends. A forked child gets private ones again,
-// with what they held at the fork.
+// The pages stay in the segment until the process ends, also those of a library that the program
+// closes. A forked child gets private ones again, with what they held at the fork.
 #pragma once
 
 #include "base/ids.h"
@@ -38,7 +38,7 @@ struct moved_pages {
     page_run pages;
     std::uint64_t offset = 0; ///< in the slot of their rank
 };
-/// The moved pages that contain the range.
+/// The moved pages that contain the range, unless their library was closed.
 std::optional<moved_pages> find_moved_pages(std::uintptr_t address, std::size_t nbytes);
 
 /// Moves pages to `offset` of the slot of `own`, whole pages too. No other thread may write to them

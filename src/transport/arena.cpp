@@ -19,10 +19,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <memory>
 #include <numeric>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -330,6 +332,40 @@ status arena::map_again(local_rank owner, std::uint64_t offset, std::size_t nbyt
     return map_over(to, nbytes, fd_, slot_in_file(owner) + offset)
                ? status()
                : system_error("mapping pages of the segment once more", errno);
+}
+
+bool arena::is_mapped(local_rank owner, std::uint64_t offset, std::size_t nbytes,
+                      const void *at) const {
+    std::unique_ptr<std::FILE, int (*)(std::FILE *)> const maps(std::fopen("/proc/self/maps", "re"),
+                                                                std::fclose);
+    struct stat file{};
+    if (maps == nullptr || ::fstat(fd_, &file) != 0) {
+        return true; // the system does not tell
+    }
+    auto const begin = reinterpret_cast<std::uintptr_t>(at);
+    std::uintptr_t next = begin; // address of the first byte that no mapping seen so far has
+    std::uint64_t const in_file = slot_in_file(owner) + offset;
+    char line[512];
+    while (next < begin + nbytes && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
+        std::uintptr_t low = 0;
+        std::uintptr_t high = 0;
+        std::uint64_t from = 0;
+        std::uint64_t number = 0;
+        unsigned major_device = 0;
+        unsigned minor_device = 0;
+        if (std::sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &low, &high, &from, &major_device,
+                        &minor_device, &number) != 6 ||
+            next < low || next >= high) {
+            continue; // or the rest of a long line
+        }
+        bool const is_file =
+            number == file.st_ino && makedev(major_device, minor_device) == file.st_dev;
+        if (!is_file || from + (next - low) != in_file + (next - begin)) {
+            return false;
+        }
+        next = high;
+    }
+    return next >= begin + nbytes;
 }
 
 void arena::release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {

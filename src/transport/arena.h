@@ -121,6 +121,10 @@ public:
     void release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
     /// Maps pages of a slot once more, at `to`, in place of what is mapped there.
     status map_again(local_rank owner, std::uint64_t offset, std::size_t nbytes, void *to) const;
+    /// Whether pages of a slot are mapped at `at`, by the system's list of mappings; true if it
+    /// cannot be read.
+    [[nodiscard]] bool is_mapped(local_rank owner, std::uint64_t offset, std::size_t nbytes,
+                                 const void *at) const;
     /// Includes the pages that lie wholly or partly inside [offset, offset + nbytes) of a slot in
     /// core files.
     void allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;
