@@ -186,13 +186,15 @@ void transfer::read_shape() {
     is_contiguous_ = in_order(NPY_ARRAY_C_CONTIGUOUS) || in_order(NPY_ARRAY_F_CONTIGUOUS);
 
     auto const end = all.begin() + num_dims_;
+    bool const is_empty =
+        std::any_of(all.begin(), end, [](const dimension &each) { return each.count == 0; });
     std::sort(all.begin(), end, [](const dimension &a, const dimension &b) {
         return std::abs(a.remote) < std::abs(b.remote);
     });
     std::size_t i = 0;
     for (auto each = all.begin(); each != end; ++each, ++i) {
         bool const repeats = each->remote == 0 || (each->local == 0 && dir_ == direction::get);
-        if (repeats && each->count > 1) {
+        if (repeats && each->count > 1 && !is_empty) { // NumPy gives empty arrays strides of 0
             fail_pair(OMPX_ERR_ARG, "several elements of an array have the same address",
                       "pass an array that is not the result of a broadcast");
         }

@@ -52,6 +52,21 @@ class Transfer(TestCase):
             diomp.barrier()
         diomp.free(whole)
 
+    def test_empty_arrays(self):
+        whole = diomp.zeros((4, 5))
+        for picked in (np.s_[0:0], np.s_[:2, :0], np.s_[3:1, ::2]):
+            view = whole[picked]
+            for empty in (np.zeros(view.shape), np.empty_like(view), np.zeros(view.shape[::-1]).T):
+                diomp.get(empty, RIGHT, view)
+                diomp.get(dst=empty, rank=RIGHT, src=view)
+                diomp.get_nb(empty, RIGHT, view).wait()
+                diomp.put(RIGHT, view, empty)
+                diomp.put(rank=RIGHT, dst=view, src=empty)
+                diomp.put_nb(RIGHT, view, empty).wait()
+        diomp.barrier()
+        np.testing.assert_array_equal(whole, np.zeros((4, 5)))
+        diomp.free(whole)
+
     def test_transposed_fields_and_broadcasts(self):
         square = diomp.zeros((5, 5))
         source = np.arange(25.0).reshape(5, 5) + ME
