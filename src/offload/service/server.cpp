@@ -119,10 +119,12 @@ server::~server() {
     for (auto const &[pid, session] : sessions_) {
         ::kill(pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
+        launch::remove_openmp_files(pid);
     }
     sessions_.clear();
-    while (::waitpid(-1, nullptr, 0) > 0) {
-        // These remove the folders of sessions, and may be killed once this process has ended.
+    // Others remove the folders of sessions, and may be killed once this process has ended.
+    for (pid_t pid = 0; (pid = ::waitpid(-1, nullptr, 0)) > 0;) {
+        launch::remove_openmp_files(pid);
     }
 }
 

@@ -181,6 +181,17 @@ class remote_test(remote_case):
             self.assertEqual(self.files(), [])
         self.calls_in_regions(lender, 3)
 
+    def test_a_service_that_ends_leaves_no_files_of_its_sessions(self):
+        lender = service(self, devices=2)
+        before = set(os.listdir("/dev/shm"))
+        client = self.start_client(f"{lender.name}*2", [MISUSE, "endless"])
+        self.session_of(client)  # its region has begun
+        own = {f"__KMP_REGISTERED_LIB_{pid}_{os.getuid()}" for pid in lender.sessions()} - before
+        self.assertFalse(own.isdisjoint(os.listdir("/dev/shm")))
+        lender.end()
+        client.communicate(timeout=LIMIT_S)
+        self.assertTrue(own.isdisjoint(os.listdir("/dev/shm")))
+
     @staticmethod
     def is_image(path):
         """Of the program of this test: others run at the same time."""
