@@ -80,6 +80,10 @@ public:
         return used.client() != nullptr ? remote::claim_segment(*used.client(), index)
                                         : std::nullopt;
     }
+    bool has(std::uint64_t address) override {
+        remote_client_guard const used;
+        return used.client() != nullptr && used.client()->ranks().session_with(address);
+    }
     void return_pages(int index, range of) override {
         remote_client_guard const used;
         if (used.client() != nullptr) {

@@ -30,6 +30,8 @@ public:
     /// Reserves the memory for the segment of an own device, once. nullopt: other ranks cannot
     /// access its memory.
     virtual std::optional<range> claim_segment(int index) = 0;
+    /// Whether an address is in the memory of a remote processor, of any rank.
+    virtual bool has(std::uint64_t address) = 0;
     /// Returns pages of freed memory to the device's host. Blocks: other ranks may use the memory
     /// when it is allocated again.
     virtual void return_pages(int index, range of) = 0;

@@ -195,9 +195,7 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
                            {}};
     }
     if (is_of_peer(rank, pointer)) {
-        auto location = locate_peer_address(rank, pointer, device, nbytes);
-        DIOMP_TRY(location);
-        return remote_side{location.value(), {}, nullptr, {}};
+        return locate_peer_address(rank, pointer, device, nbytes);
     }
     int const own_device = own_device_of(pointer, device);
     auto address = device_address(pointer, own_device);
@@ -244,10 +242,15 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
     return found;
 }
 
-/// Whether a device address in the arena is the peer's rather than one of this rank. Addresses of
-/// ranks with the own slot lie in the own slot; own local memory has no counterpart.
+/// Whether a device address in the arena, or of a remote processor, is the peer's rather than one
+/// of this rank. Addresses of ranks with the own slot lie in the own slot; own local memory has no
+/// counterpart.
 bool translator::is_of_peer(world_rank rank, const void *pointer) const {
-    if (!space_.in_arena(pointer) || space_.own_offset(pointer)) {
+    if (!space_.in_arena(pointer)) {
+        return segments_.remote() != nullptr && table_.containing(pointer) == nullptr &&
+               segments_.remote()->has(reinterpret_cast<std::uintptr_t>(pointer));
+    }
+    if (space_.own_offset(pointer)) {
         return false;
     }
     device_segment const *const around = table_.containing(pointer);
@@ -301,8 +304,9 @@ result<memory::location> translator::locate_host_device(world_rank rank, const v
     if (!found.value().is_host()) {
         return error(
             OMPX_ERR_UNSUPPORTED,
-            fmt::format("rank {} has a GPU where this rank has a host device", rank.value()),
-            "run the same program on the same kind of device on all ranks");
+            fmt::format("rank {} has a GPU or a remote device where this rank has a host device",
+                        rank.value()),
+            "call ompx_target_put or ompx_target_get, which reach devices of all kinds");
     }
     return found.value().location;
 }
@@ -358,11 +362,11 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
     return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
 }
 
-result<memory::location> translator::locate_peer_address(world_rank rank, const void *pointer,
-                                                         int device, std::size_t nbytes) {
+result<remote_side> translator::locate_peer_address(world_rank rank, const void *pointer,
+                                                    int device, std::size_t nbytes) {
     auto const address = reinterpret_cast<std::uintptr_t>(pointer);
     std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(arena_.slot(rank));
-    if (from_slot >= arena_.slot_bytes()) {
+    if (space_.in_arena(pointer) && from_slot >= arena_.slot_bytes()) {
         return error(
             OMPX_ERR_ADDRESS,
             fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
@@ -386,7 +390,9 @@ result<memory::location> translator::locate_peer_address(world_rank rank, const 
                                           rank.value(), there.nbytes, device),
                               left, nbytes);
     }
-    return space_.location_at(rank, address);
+    return there.held_by == memory_holder::remote_device
+               ? side_on_service(there.device, address)
+               : remote_side{space_.location_at(rank, address), {}, nullptr, {}};
 }
 
 status remote_side::check_writable(rma::direction dir) const {

@@ -64,8 +64,8 @@ private:
     [[nodiscard]] bool is_of_peer(world_rank rank, const void *pointer) const;
     status check_meaning(world_rank rank, int device, const void *pointer,
                          std::uint64_t counterpart);
-    result<memory::location> locate_peer_address(world_rank rank, const void *pointer, int device,
-                                                 std::size_t nbytes);
+    result<remote_side> locate_peer_address(world_rank rank, const void *pointer, int device,
+                                            std::size_t nbytes);
 
     // `declare target` variables, which are outside of segments. Copies on host devices are process
     // memory, accessed like registered memory. Copies on accelerators can be neither shared nor

@@ -14,6 +14,12 @@ double variable[COUNT];
 
 static int me, ranks, right, left, host;
 
+/* TEST_GPUS has a letter for each rank: G if its device is a GPU. */
+static int has_gpu(int rank) {
+    char const *const kinds = getenv("TEST_GPUS");
+    return kinds != NULL && kinds[rank] == 'G';
+}
+
 static void fill(double *field, double value) {
 #pragma omp target
     for (int i = 0; i < COUNT; ++i) {
@@ -158,7 +164,31 @@ static void allocated_memory(void) {
               "past the end");
     }
     CHECK(ompx_barrier() == 0);
+    /* An address of another rank, which only processors have each to themselves. */
+    double *theirs[16];
+    CHECK(ranks <= 16 && ompx_allgather(theirs, &local, sizeof local, ompx_group_world) == 0);
+    if (!has_gpu(right) && !has_gpu(me)) {
+        memset(plain, 0, BYTES);
+        CHECK(ompx_target_get(plain, host, right, theirs[right], 0, BYTES) == 0);
+        CHECK(plain[0] == 100. * right && plain[COUNT - 1] == plain[0] + (double)(COUNT - 1));
+        CHECK(plain[9] == 100. * right + 9 || plain[9] == 100. * ((right + 1) % ranks) + 5);
+        CHECK(ompx_target_get(local + 9, 0, right, theirs[right] + 5, 0, 8) == 0);
+        CHECK(ompx_target_get(plain, host, me, local + 9, 0, 16) == 0);
+        CHECK(plain[0] == 100. * right + 5 && plain[1] == 100. * me + 10);
+        FAILS(ompx_target_get(plain, host, right, theirs[right] + 1, 0, BYTES), OMPX_ERR_RANGE,
+              "past the end");
+        if (ranks > 2) {
+            FAILS(ompx_target_get(plain, host, left, theirs[right], 0, 8), OMPX_ERR_ADDRESS,
+                  "no allocation of rank");
+        }
+    }
+    CHECK(ompx_barrier() == 0);
     CHECK(ompx_target_free(block, 0) == 0 && ompx_target_free(local, 0) == 0);
+    if (!has_gpu(right) && !has_gpu(me)) {
+        CHECK(ompx_barrier() == 0);
+        FAILS(ompx_target_get(plain, host, right, theirs[right], 0, 8), OMPX_ERR_ADDRESS,
+              "no allocation of rank");
+    }
     CHECK(ompx_target_free(box, 0) == 0);
     FAILS(ompx_target_free(box, 0), OMPX_ERR_ADDRESS, "freed before");
     CHECK(ompx_barrier() == 0);
@@ -246,12 +276,6 @@ static void variables(void) {
 #pragma omp target exit data map(delete : field[0 : COUNT])
     free(field);
     free(plain);
-}
-
-/* TEST_GPUS has a letter for each rank: G if its device is a GPU. */
-static int has_gpu(int rank) {
-    char const *const kinds = getenv("TEST_GPUS");
-    return kinds != NULL && kinds[rank] == 'G';
 }
 
 static void paths(void) {
