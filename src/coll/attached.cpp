@@ -4,6 +4,7 @@
 // of buffer a member has may differ.
 #include "coll/internal/attached.h"
 
+#include "base/cpu.h"
 #include "coll/internal/select.h"
 #include "group/attached_memory.h"
 #include "group/protocol_log.h"
@@ -11,7 +12,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <memory>
 
 namespace diomp::coll {
@@ -95,10 +95,12 @@ public:
     }
 
 private:
+    /// A system call has its costs, too, so chunks are as large as the core's own cache allows: a
+    /// quarter of it holds all operands, the rest the results and what the next ones displace.
     static std::size_t elements_per_chunk(const execution &call) {
-        constexpr std::size_t total_bytes = std::size_t{256} << 10;
         constexpr std::size_t least_bytes = std::size_t{16} << 10;
-        constexpr std::size_t max_bytes = std::size_t{64} << 10;
+        constexpr std::size_t max_bytes = std::size_t{256} << 10;
+        static std::size_t const total_bytes = level2_cache_bytes() / 4;
         std::size_t const chunk = std::clamp(total_bytes / call.size(), least_bytes, max_bytes);
         return std::max<std::size_t>(1, chunk / call.unit_bytes);
     }
@@ -215,8 +217,8 @@ attach_offer make_attach_offer(execution &call) {
     if (!call.members.can_attach()) {
         return offer;
     }
-    call.attach.key = static_cast<std::uint32_t>(call.args.what) << 8 |
-                      static_cast<std::uint32_t>(std::bit_width(call.block_bytes()));
+    call.attach.key = group::attached_memory::key_of(static_cast<std::uint32_t>(call.args.what),
+                                                     call.block_bytes());
     group::agreed_autotuner const &tuner = attached.tuner(call.attach.key);
     offer.own_ns = tuner.own_ns();
     bool const prefers = tuner.choice() == 1;

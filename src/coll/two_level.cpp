@@ -197,6 +197,9 @@ status two_level_call::run_intra_node(operation what, void *to, const void *from
     intra_node.src = from;
     intra_node.amount = amount;
     intra_node.root = root_index;
+    if (!is_reduction(what)) {
+        intra_node.type = {}; // a part of a reduction that moves bytes
+    }
     // A scheduler time slice is small compared to the network, so few large steps are used.
     options few_steps = chosen;
     few_steps.oversubscribed = true;

@@ -53,11 +53,18 @@ status attached_memory::write(std::size_t member, std::byte *to, const std::byte
                                                                      address_of(to), from, nbytes);
 }
 
+/// A trial has 16 calls, as many as some programs make of a size in all. From 1 MiB on, the copies
+/// to and from stage buffers usually cost more than system calls, so it begins with these.
+agreed_autotuner attached_memory::new_tuner(std::uint32_t key) {
+    std::uint32_t const width = key & ((1U << width_bits) - 1);
+    return agreed_autotuner(width > 20 ? 1 : 0);
+}
+
 agreed_autotuner &attached_memory::tuner(std::uint32_t key) {
     auto found =
         std::ranges::find(tuners_, key, &std::pair<std::uint32_t, agreed_autotuner>::first);
     if (found == tuners_.end()) {
-        found = tuners_.insert(tuners_.end(), {key, agreed_autotuner(0)});
+        found = tuners_.insert(tuners_.end(), {key, new_tuner(key)});
     }
     return found->second;
 }

@@ -8,6 +8,7 @@
 #include "group/agreed_autotuner.h"
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,13 +41,19 @@ public:
     status read(std::size_t member, const std::byte *from, std::byte *to, std::size_t nbytes);
     status write(std::size_t member, std::byte *to, const std::byte *from, std::size_t nbytes);
 
+    /// Names calls of one collective with blocks of about one size.
+    [[nodiscard]] static std::uint32_t key_of(std::uint32_t collective, std::size_t block_bytes) {
+        return collective << width_bits | static_cast<std::uint32_t>(std::bit_width(block_bytes));
+    }
     /// Chooses between stage buffers (0) and attached memory (1) for the calls of a key.
     [[nodiscard]] agreed_autotuner &tuner(std::uint32_t key);
     /// The members' copies of a tuner differ, since a call has failed on some of them.
-    void reset_tuner(std::uint32_t key) { tuner(key) = agreed_autotuner(0); }
+    void reset_tuner(std::uint32_t key) { tuner(key) = new_tuner(key); }
 
 private:
     enum class state : std::uint8_t { untested, permitted, forbidden };
+    static constexpr unsigned width_bits = 8;
+    [[nodiscard]] static agreed_autotuner new_tuner(std::uint32_t key);
     struct exported_range {
         const void *begin = nullptr;
         std::size_t nbytes = 0;
