@@ -12,9 +12,9 @@ using memory::heap;
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 std::size_t whole_pages(std::size_t nbytes) { return nbytes / page_bytes * page_bytes; }
-constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 } // namespace
 

@@ -20,13 +20,13 @@ status peer_copies::copy(remote::world &ranks, world_rank to,
         sent_requests_.emplace(request.ticket, sent_request{to, false, {}});
     }
     ranks.send(to, remote::world::copy_handler, encode(request));
-    status waited =
-        ranks.engine().wait_for_network([&] { return is_over(request.ticket); },
-                                        [&] {
-                                            return fmt::format("copying {} bytes to remote "
-                                                               "device {}",
-                                                               what.nbytes, to.value() - 1);
-                                        });
+    status waited = ranks.engine().wait_for_network([&] { return is_over(request.ticket); },
+                                                    [&] {
+                                                        return fmt::format(
+                                                            "copying {} bytes to remote "
+                                                            "device {}",
+                                                            what.nbytes, ranks.session_number(to));
+                                                    });
     std::lock_guard const guard(mutex_);
     sent_request const reply = std::move(sent_requests_.extract(request.ticket).mapped());
     if (!waited) {
