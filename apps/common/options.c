@@ -130,6 +130,7 @@ int options_handle(const option_row *rows, size_t count, int argc, char **argv,
     } else if (rank == 0 && result == OPTIONS_ERROR) {
         fprintf(stderr, "%s: %s\n", name, message);
     }
-    *status = result == OPTIONS_ERROR ? 2 : 0;
+    /* Another rank's failure could end the job before rank 0 has printed the message. */
+    *status = result == OPTIONS_ERROR && rank == 0 ? 2 : 0;
     return result != OPTIONS_RUN;
 }

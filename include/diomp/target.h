@@ -101,7 +101,8 @@ OMPX_API_ int ompx_target_get_nb(void *dst, int dst_device, int rank, const void
  * dimensions [num_dims] are in elements, slowest dimension first. A GPU copies contiguous rows in
  * parallel, one copy each; through host memory and between nodes rows are packed. Put returns when
  * the source may be reused and is complete at the target after ompx_fence(); get blocks until dst
- * holds the box. OMPX_ERR_RANGE if the box exceeds one of the arrays, or an array its memory.
+ * holds the box. OMPX_ERR_RANGE if the box exceeds one of the arrays, or the memory that it lies
+ * in.
  */
 OMPX_API_ int ompx_target_put_rect(int rank, void *dst, int dst_device, const void *src,
                                    int src_device, size_t element_size, int num_dims,

@@ -108,13 +108,11 @@ status wait_for_any(runtime::runtime &running, ompx_event_t *events, std::size_t
         return running.connection().engine().wait_for_message(
             find, [&] { return fmt::format("waiting for one of {} events", num_awaited); });
     };
-    status waited = wait();
     bool const has_limits = std::any_of(events, events + count, [](const ompx_event_t each) {
         return each != nullptr && each->pending_transfer == nullptr;
     });
-    if (!waited && (waited.failure().code() != OMPX_ERR_TIMEOUT || !has_limits || !wait())) {
-        return waited; // see nonblocking_transfers::wait
-    }
+    DIOMP_TRY(has_limits ? running.transfers().nonblocking().wait_for_operation(wait, find)
+                         : wait());
     return events[index] == nullptr ? status{} : take_outcome(events[index]);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/service_thread.h"
+#include "messaging/wait_limits.h"
 
 namespace diomp::group {
 
@@ -21,7 +22,7 @@ void call_queue::submit(std::function<void()> call) {
     {
         std::lock_guard const guard(mutex_);
         DIOMP_ASSERT(!stopping_, "no call is submitted to a queue that ends");
-        calls_.push_back(std::move(call));
+        calls_.push_back({std::move(call), std::chrono::steady_clock::now()});
         num_queued_.fetch_add(1, std::memory_order_release);
         if (!thread_.joinable()) {
             thread_ = start_service_thread("diomp-coll", [this] { serve(); });
@@ -42,14 +43,15 @@ void call_queue::serve() {
         if (calls_.empty()) {
             return;
         }
-        std::function<void()> call = std::move(calls_.front());
+        queued_call call = std::move(calls_.front());
         calls_.pop_front();
         guard.unlock();
         {
             call_lock const own(call_mutex_);
-            call();
+            messaging::inherited_limit const limit(call.since);
+            call.run();
         }
-        call = nullptr;
+        call.run = nullptr;
         guard.lock();
         [[maybe_unused]] auto const before = num_queued_.fetch_sub(1, std::memory_order_release);
         DIOMP_ASSERT(before > 0, "every queued call is counted");

@@ -6,6 +6,7 @@
 #include "base/panic.h"
 #include "base/sanitizer.h"
 #include "base/service_thread.h"
+#include "messaging/wait_limits.h"
 #include "stacks/waiting.h"
 #include "transport/conduit.h"
 
@@ -265,6 +266,7 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
     polling_scope polling(conduit_.waits(), *this, num_waiting_.polling, what);
     stacks::waiting here;
     auto const begin = clock::now();
+    auto const counted_from = inherited_limit::begin_of_wait(begin, options_.timeout_s);
     auto quiet_since = begin;
     bool busy = false; // messages arrived since the last clock check
     bool warned = options_.warn_after_s <= 0;
@@ -307,12 +309,13 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             here.describe_to_requester(explain(conduit_, describe));
         }
         auto const now = clock::now();
-        auto const waited = std::chrono::duration_cast<microseconds>(now - begin);
+        auto const waited = std::chrono::duration_cast<microseconds>(now - counted_from);
         double const waited_s = static_cast<double>(waited.count()) * 1e-6;
         if (failure_.is_set()) {
             return error(OMPX_ERR_PEER, failure_.reason() + ", while " + describe());
         }
         if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
+            inherited_limit::note_timeout(now);
             return error(OMPX_ERR_TIMEOUT,
                          fmt::format("timed out after {:g} s {}", options_.timeout_s,
                                      explain(conduit_, describe)),

@@ -16,7 +16,7 @@ namespace {
 using device::device_id;
 using addresses = service_backend::address_table;
 
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t host_page_bytes = 4096;
 
 std::uint64_t number_of(const void *address) { return reinterpret_cast<std::uintptr_t>(address); }
 
@@ -36,16 +36,16 @@ error not_shared() {
     return {OMPX_ERR_UNSUPPORTED, "memory of a service's device cannot be shared with a process"};
 }
 
-class service_memory final : public device::memory {
+class reserved_memory final : public device::memory {
 public:
     /// The addresses from `base` on are reserved.
-    service_memory(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on,
-                   std::uint64_t allocated, std::byte *base, std::size_t nbytes)
+    reserved_memory(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on,
+                    std::uint64_t allocated, std::byte *base, std::size_t nbytes)
         : devices_(all_devices), all_(std::move(all)), on_(on), allocated_(allocated), base_(base),
           nbytes_(nbytes) {
         all_->add(number_of(base), nbytes, {on, number_of(base)});
     }
-    ~service_memory() override {
+    ~reserved_memory() override {
         all_->remove(number_of(base_));
         ::munmap(base_, nbytes_);
         devices_.release(on_.value(), allocated_);
@@ -75,9 +75,9 @@ private:
     std::size_t nbytes_;
 };
 
-class service_queue final : public device::queue {
+class copies_by_messages final : public device::queue {
 public:
-    service_queue(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on)
+    copies_by_messages(service_devices &all_devices, std::shared_ptr<addresses> all, device_id on)
         : devices_(all_devices), all_(std::move(all)), on_(on) {}
 
     status copy(void *dst, const void *src, std::size_t nbytes) override {
@@ -165,19 +165,21 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
                                                                  std::size_t max_bytes) {
     constexpr int max_attempts = 8;
     DIOMP_TRY(check_device(*this, device));
-    std::size_t const nbytes = (max_bytes + page_bytes - 1) / page_bytes * page_bytes;
+    std::size_t const nbytes =
+        (max_bytes + host_page_bytes - 1) / host_page_bytes * host_page_bytes;
     std::vector<std::uint64_t> in_use;
     std::unique_ptr<device::memory> made;
     status failed;
     while (made == nullptr && failed && in_use.size() < max_attempts) {
-        auto allocated = devices_.allocate(device.value(), nbytes + page_bytes);
+        auto allocated = devices_.allocate(device.value(), nbytes + host_page_bytes);
         if (!allocated) {
             failed = allocated.take_failure();
             break;
         }
-        std::uint64_t const base = (allocated.value() + page_bytes - 1) / page_bytes * page_bytes;
+        std::uint64_t const base =
+            (allocated.value() + host_page_bytes - 1) / host_page_bytes * host_page_bytes;
         if (reserve_addresses(base, nbytes)) {
-            made = std::make_unique<service_memory>(
+            made = std::make_unique<reserved_memory>(
                 devices_, addresses_, device, allocated.value(),
                 reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
                 nbytes);
@@ -213,7 +215,7 @@ result<bool> service_backend::can_access(device_id device, device_id other) {
 result<std::unique_ptr<device::queue>> service_backend::make_queue(device_id device) {
     DIOMP_TRY(check_device(*this, device));
     return std::unique_ptr<device::queue>(
-        std::make_unique<service_queue>(devices_, addresses_, device));
+        std::make_unique<copies_by_messages>(devices_, addresses_, device));
 }
 
 result<device::pinned_memory> service_backend::allocate_pinned(std::size_t nbytes) {
@@ -231,9 +233,10 @@ result<device::pinned_memory> service_backend::pin(void *base, std::size_t nbyte
 result<std::byte *> service_backend::register_memory(device_id device, std::uint64_t address,
                                                      std::size_t nbytes) {
     DIOMP_TRY(check_device(*this, device));
-    std::uint64_t const inside = address % page_bytes;
+    std::uint64_t const inside = address % host_page_bytes;
     std::uint64_t const first = address - inside;
-    std::size_t const wanted = (inside + nbytes + page_bytes - 1) / page_bytes * page_bytes;
+    std::size_t const wanted =
+        (inside + nbytes + host_page_bytes - 1) / host_page_bytes * host_page_bytes;
     std::lock_guard const guard(mutex_);
     std::byte *&pages = registered_[{device.value(), first, wanted}];
     if (pages != nullptr) {

@@ -10,6 +10,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 std::string ompx_event::describe() const {
@@ -327,9 +329,23 @@ status nonblocking_transfers::wait(ompx_event &event) {
             describe);
     }
     auto const is_done = [&] { return event.is_done(); };
-    status waited = engine_.wait(is_done, describe);
-    if (!waited && waited.failure().code() == OMPX_ERR_TIMEOUT && engine_.wait(is_done, describe)) {
-        return {};
+    return wait_for_operation([&] { return engine_.wait(is_done, describe); }, is_done);
+}
+
+status nonblocking_transfers::wait_for_operation(function_ref<status()> wait,
+                                                 function_ref<bool()> is_done) {
+    status waited = wait();
+    if (!waited && waited.failure().code() == OMPX_ERR_TIMEOUT) {
+        waited = wait();
+    }
+    // The thread of the operation is about to see the loss of a rank, too.
+    constexpr int max_polls = 200;
+    for (int i = 0; i < max_polls && !waited; ++i) {
+        if (is_done()) {
+            return {};
+        }
+        engine_.poll();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return waited;
 }

@@ -3,6 +3,7 @@
 // which the next fence completes. For peers that are not remote the call does the whole transfer.
 #pragma once
 
+#include "base/function_ref.h"
 #include "diomp/types.h"
 #include "rma/event.h"
 #include "rma/internal/implicit_ops.h"
@@ -68,6 +69,9 @@ public:
     /// Waits until the event is complete. An operation of another thread ends by limits of its own,
     /// and its error says which rank is missing: it gets up to twice DIOMP_TIMEOUT for that.
     status wait(ompx_event &event);
+    /// Waits by `wait`, any number of times, for operations of other threads, with these limits.
+    /// `is_done` may be called after it has returned true.
+    status wait_for_operation(function_ref<status()> wait, function_ref<bool()> is_done);
     /// If the call fails, `then` is never called.
     result<path> put_then(world_rank peer, void *remote, const void *local, std::size_t nbytes,
                           continuation then) {

@@ -6,6 +6,7 @@
 #include "base/biased_mutex.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -36,13 +37,17 @@ public:
     void submit(std::function<void()> call);
 
 private:
+    struct queued_call {
+        std::function<void()> run;
+        std::chrono::steady_clock::time_point since;
+    };
     void drain();
     void serve(); ///< body of the thread "diomp-coll"
 
     biased_mutex call_mutex_; ///< taken before mutex_, never after it
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::function<void()>> calls_;
+    std::deque<queued_call> calls_;
     std::atomic<int> num_queued_{0}; ///< including the running call
     bool stopping_ = false;
     std::thread thread_;
