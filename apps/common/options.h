@@ -35,7 +35,7 @@ void options_print_help(const option_row *rows, size_t count, const char *usage)
 // Checks the options of a program together; returns 0 with a message if they are inconsistent.
 typedef int options_check(const void *options, char *message, size_t message_size);
 // Parses the options of an app, checks `options`, and prints help and errors on rank 0. Returns 0
-// to run; otherwise *status is the exit status.
+// to run; otherwise *status is the exit status of this rank: of an error, rank 0 alone has one.
 int options_handle(const option_row *rows, size_t count, int argc, char **argv,
                    options_check *check, const void *options, const char *name, const char *what,
                    int rank, int *status);

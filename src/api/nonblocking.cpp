@@ -9,7 +9,6 @@
 #include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -108,9 +107,11 @@ status wait_for_any(runtime::runtime &running, ompx_event_t *events, std::size_t
         return running.connection().engine().wait_for_message(
             find, [&] { return fmt::format("waiting for one of {} events", num_awaited); });
     };
-    bool const has_limits = std::any_of(events, events + count, [](const ompx_event_t each) {
-        return each != nullptr && each->pending_transfer == nullptr;
-    });
+    bool has_limits = false;
+    for (std::size_t i = 0; i < count; ++i) {
+        has_limits = has_limits || (!is_left_out(i) && events[i] != nullptr &&
+                                    events[i]->pending_transfer == nullptr);
+    }
     DIOMP_TRY(has_limits ? running.transfers().nonblocking().wait_for_operation(wait, find)
                          : wait());
     return events[index] == nullptr ? status{} : take_outcome(events[index]);

@@ -2,6 +2,7 @@
 #include "offload/variables.h"
 
 #include "base/log.h"
+#include "base/mappings.h"
 #include "memory/directory.h"
 #include "messaging/call.h"
 #include "messaging/engine.h"
@@ -10,8 +11,6 @@
 #include "offload/internal/remote_variables.h"
 #include "offload/internal/service_queue.h"
 
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -27,27 +26,16 @@ namespace {
 /// Whether all of [address, address + nbytes) is writable in this process. False if the system does
 /// not report it.
 bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
-    std::unique_ptr<std::FILE, int (*)(std::FILE *)> const maps(std::fopen("/proc/self/maps", "re"),
-                                                                std::fclose);
-    if (maps == nullptr) {
-        return false;
-    }
-    char line[512];
     std::uint64_t const end = address + nbytes;
-    while (address < end && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
-        std::uint64_t from = 0;
-        std::uint64_t to = 0;
-        char rights[5] = {};
-        if (std::sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &from, &to, rights) != 3) {
-            continue; // the rest of a long line
-        }
-        if (from <= address && address < to) {
-            if (rights[1] != 'w') {
+    visit_mappings([&](const memory_mapping &each) {
+        if (each.begin <= address && address < each.end) {
+            if (!each.is_writable) {
                 return false;
             }
-            address = to;
+            address = each.end;
         }
-    }
+        return address < end;
+    });
     return address >= end;
 }
 

@@ -2,6 +2,7 @@
 #include "transport/arena.h"
 
 #include "base/log.h"
+#include "base/mappings.h"
 #include "base/sanitizer.h"
 #include "base/sizes.h"
 #include "base/unique_fd.h"
@@ -14,17 +15,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <memory>
 #include <numeric>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -149,20 +147,14 @@ result<unique_fd> share_file(launch::launcher &launcher, const arena_options &op
 }
 
 std::string mapping_in(std::uintptr_t begin, std::uintptr_t end) {
-    std::FILE *maps = std::fopen("/proc/self/maps", "re");
     std::string found;
-    char line[512];
-    while (maps != nullptr && found.empty() && std::fgets(line, sizeof(line), maps) != nullptr) {
-        std::uintptr_t low = 0;
-        std::uintptr_t high = 0;
-        if (std::sscanf(line, "%lx-%lx", &low, &high) == 2 && low < end && high > begin) {
-            found = line;
+    visit_mappings([&](const memory_mapping &each) {
+        if (each.begin < end && each.end > begin) {
+            found = each.line;
             found.erase(found.find_last_not_of('\n') + 1);
         }
-    }
-    if (maps != nullptr) {
-        std::fclose(maps);
-    }
+        return found.empty();
+    });
     return found;
 }
 
@@ -336,36 +328,28 @@ status arena::map_again(local_rank owner, std::uint64_t offset, std::size_t nbyt
 
 bool arena::is_mapped(local_rank owner, std::uint64_t offset, std::size_t nbytes,
                       const void *at) const {
-    std::unique_ptr<std::FILE, int (*)(std::FILE *)> const maps(std::fopen("/proc/self/maps", "re"),
-                                                                std::fclose);
     struct stat file{};
-    if (maps == nullptr || ::fstat(fd_, &file) != 0) {
-        return true; // the system does not tell
+    if (::fstat(fd_, &file) != 0) {
+        return true;
     }
     auto const begin = reinterpret_cast<std::uintptr_t>(at);
     std::uintptr_t next = begin; // address of the first byte that no mapping seen so far has
     std::uint64_t const in_file = slot_in_file(owner) + offset;
-    char line[512];
-    while (next < begin + nbytes && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
-        std::uintptr_t low = 0;
-        std::uintptr_t high = 0;
-        std::uint64_t from = 0;
-        std::uint64_t number = 0;
-        unsigned major_device = 0;
-        unsigned minor_device = 0;
-        if (std::sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &low, &high, &from, &major_device,
-                        &minor_device, &number) != 6 ||
-            next < low || next >= high) {
-            continue; // or the rest of a long line
-        }
-        bool const is_file =
-            number == file.st_ino && makedev(major_device, minor_device) == file.st_dev;
-        if (!is_file || from + (next - low) != in_file + (next - begin)) {
+    bool const is_listed = visit_mappings([&](const memory_mapping &each) {
+        if (next < each.begin) {
             return false;
         }
-        next = high;
-    }
-    return next >= begin + nbytes;
+        if (next >= each.end) {
+            return true;
+        }
+        if (each.inode != file.st_ino || each.device != file.st_dev ||
+            each.offset + (next - each.begin) != in_file + (next - begin)) {
+            return false;
+        }
+        next = each.end;
+        return next < begin + nbytes;
+    });
+    return !is_listed || next >= begin + nbytes;
 }
 
 void arena::release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const {

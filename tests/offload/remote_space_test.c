@@ -14,7 +14,7 @@ double variable[COUNT];
 
 static int me, ranks, right, left, host;
 
-/* TEST_GPUS has a letter for each rank: G if its device is a GPU. */
+/* TEST_GPUS has a character for each rank: G if its device is a GPU. */
 static int has_gpu(int rank) {
     char const *const kinds = getenv("TEST_GPUS");
     return kinds != NULL && kinds[rank] == 'G';
