@@ -73,6 +73,7 @@ inline timing summarise(std::vector<double> samples_us, std::uint64_t iterations
 inline std::uint64_t calibrate(const body &run, const sampling &how) {
     constexpr std::uint64_t max_iterations = 1u << 30;
     std::uint64_t iterations = how.min_iterations;
+    run(1); // touches memory and connects ranks; alone it may take longer than a sample
     while (true) {
         const double elapsed = run(iterations);
         if (elapsed >= how.min_time_s || iterations >= max_iterations) {

@@ -41,5 +41,7 @@ inline void copy_words(std::uint64_t *to, const std::uint64_t *from, std::size_t
 
 /// Size of a core's own level 2 cache (1 MiB if the system does not report it).
 std::size_t level2_cache_bytes();
+/// Size of the level 3 cache that cores share (32 MiB if the system does not report it).
+std::size_t level3_cache_bytes();
 
 } // namespace diomp

@@ -250,10 +250,11 @@ bool agree_on_attach(execution &call, std::span<const attach_offer> offers) {
         return false;
     }
     std::uint64_t const largest = std::ranges::max(offers, {}, &attach_offer::own_ns).own_ns;
-    attached.tuner(call.attach.key).note_all(largest);
     bool const all_ready = have(attach_offer::is_ready) == offers.size();
-    if (num_preferring > 0 && !all_ready) {
-        call.attach.begin.reset(); // another method than the preferred one runs
+    bool const follows_choice = num_preferring == 0 || all_ready;
+    attached.tuner(call.attach.key).note_all(largest, follows_choice);
+    if (!follows_choice) {
+        call.attach.begin.reset();
     }
     return all_ready;
 }

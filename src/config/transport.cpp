@@ -80,7 +80,8 @@ std::span<const setting_row> transport_rows() {
          value<any_text>([](auto &s) -> auto & { return s.tcp.interfaces; })},
         {"DIOMP_TCP_SEND_BUFFER", "size", "auto",
          "Send buffer of a connection of the TCP conduit, without the system's doubling. auto: "
-         "256K; networks with long delays need bandwidth times delay.",
+         "256K to 1M, 1/128 of the level 3 cache; networks with long delays need bandwidth times "
+         "delay.",
          value<auto_size>([](auto &s) -> auto & { return s.tcp.send_buffer_bytes; })},
         {"DIOMP_TCP_CONGESTION", "name", "auto",
          "Congestion control of the TCP conduit's connections, one that the system allows. auto: "

@@ -771,7 +771,7 @@ TEST(tcp_tuning, near_connections_are_not_paced_and_others_are_the_systems) {
         int room = 0;
         size = sizeof(room);
         ::getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &size);
-        EXPECT_LE(room, 2 * 256 * 1024);
+        EXPECT_LE(room, 2 * 1024 * 1024);
     }
 }
 

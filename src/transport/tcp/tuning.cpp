@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transport/tcp/tuning.h"
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 
@@ -17,8 +18,16 @@
 namespace diomp::transport::tcp {
 namespace {
 
-/// About the size of the level 2 cache of current processors.
-constexpr std::size_t default_send_buffer_bytes = 256 * 1024;
+// Between processes of a machine, what the receiver has not read yet should be in the cache that
+// their cores share, for several connections at a time. Small buffers cost wake-ups: on an Intel
+// Sapphire Rapids (260 MiB), 16 MiB take 3.25 ms with 256 KiB and 2.8 ms with 1 MiB; on an AMD
+// Zen 5 (32 MiB), more than 256 KiB is slower.
+std::size_t default_send_buffer_bytes() {
+    constexpr std::size_t cache_share = 128;
+    return std::clamp(level3_cache_bytes() / cache_share, std::size_t{256} << 10,
+                      std::size_t{1} << 20);
+}
+
 constexpr std::size_t max_name_bytes = 16; // TCP_CA_NAME_MAX of the kernel
 
 bool use_congestion(int fd, const std::string &name) {
@@ -51,7 +60,7 @@ result<tuning> tuning::create(std::size_t send_buffer_bytes, const std::string &
     tuning made;
     made.distant_rtt_us_ = distant_rtt_us;
     made.send_buffer_bytes_ = static_cast<int>(std::min<std::size_t>(
-        send_buffer_bytes > 0 ? send_buffer_bytes : default_send_buffer_bytes, INT_MAX / 2));
+        send_buffer_bytes > 0 ? send_buffer_bytes : default_send_buffer_bytes(), INT_MAX / 2));
     unique_fd const probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     std::string const own = congestion_of(probe.get());
     if (congestion != "auto") {
