@@ -20,7 +20,7 @@ import examples
 
 SOURCE = os.environ["DIOMP_TEST_SOURCE"]
 BIN = os.environ["DIOMP_TEST_BIN"]
-RUNS = int(os.environ.get("DIOMP_TEST_RUNS", "15"))
+RUNS = int(os.environ.get("DIOMP_TEST_RUNS", "8"))
 LIMIT_S = 60
 COMPILE_LIMIT_S = 300
 # An example is short of what its surroundings would do; clang takes the handle of detach() for a value that is read.
