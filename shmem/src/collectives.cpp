@@ -30,7 +30,7 @@ int broadcast(ompx_group_t group, void *dest, const void *source, std::size_t nb
         return ompx_bcast_from(dest, nbytes, root, group);
     }
     int const status = ompx_bcast_from(const_cast<void *>(source), nbytes, root, group);
-    if (root_copies && nbytes > 0 && dest != source) {
+    if (status >= 0 && root_copies && nbytes > 0 && dest != source) {
         std::memmove(dest, source, nbytes);
     }
     return status;
@@ -117,7 +117,11 @@ int alltoalls(ompx_group_t group, void *dest, const void *source, std::ptrdiff_t
     if (size < 0 || dst < 1 || sst < 1) {
         return size < 0 ? size : OMPX_ERR_ARG;
     }
-    std::size_t const count = static_cast<std::size_t>(size) * nelems;
+    std::size_t const count = bytes_of(nelems, static_cast<std::size_t>(size));
+    auto const distance = static_cast<std::size_t>(std::max(dst, sst));
+    if (bytes_of(bytes_of(count, element), distance) == SIZE_MAX) {
+        return ompx_alltoall(dest, source, SIZE_MAX, group); // its error, on all PEs
+    }
     std::vector<std::byte> packed(count * element + 1); // never empty, since a buffer is not NULL
     std::vector<std::byte> received(count * element + 1);
     copy_strided(packed.data(), element, source, static_cast<std::size_t>(sst) * element, element,
@@ -141,7 +145,7 @@ int scan(ompx_group_t group, T *dest, const T *source, std::size_t count, bool i
         return ompx_scan(dest, source, count, type_of<T>(), OMPX_SUM, group);
     }
     int const status = ompx_exscan(dest, source, count, type_of<T>(), OMPX_SUM, group);
-    if (ompx_group_rank(group) == 0 && count > 0) {
+    if (status >= 0 && ompx_group_rank(group) == 0 && count > 0) {
         std::memset(static_cast<void *>(dest), 0, count * sizeof(T));
     }
     return status;
@@ -152,8 +156,8 @@ int scan(ompx_group_t group, T *dest, const T *source, std::size_t count, bool i
 #define DEFINE_TEAM_FORMS_(before, after, type, nbytes)                                            \
     int before##broadcast##after(shmem_team_t team, type *dest, const type *source, size_t nelems, \
                                  int PE_root) {                                                    \
-        return outcome(                                                                            \
-            broadcast(group_of(__func__, team), dest, source, nelems * (nbytes), PE_root, true));  \
+        return outcome(broadcast(group_of(__func__, team), dest, source, bytes_of(nelems, nbytes), \
+                                 PE_root, true));                                                  \
     }                                                                                              \
     DEFINE_TEAM_FORM_(before##collect##after, collect, type, nbytes)                               \
     DEFINE_TEAM_FORM_(before##fcollect##after, fcollect, type, nbytes)                             \
@@ -165,7 +169,8 @@ int scan(ompx_group_t group, T *dest, const T *source, std::size_t count, bool i
     }
 #define DEFINE_TEAM_FORM_(function, collective, type, nbytes)                                      \
     int function(shmem_team_t team, type *dest, const type *source, size_t nelems) {               \
-        return outcome(collective(group_of(__func__, team), dest, source, nelems * (nbytes)));     \
+        return outcome(                                                                            \
+            collective(group_of(__func__, team), dest, source, bytes_of(nelems, nbytes)));         \
     }
 #define DEFINE_TYPED_(name, type) DEFINE_TEAM_FORMS_(shmem_##name##_, , type, sizeof(type))
 
@@ -174,7 +179,8 @@ int scan(ompx_group_t group, T *dest, const T *source, std::size_t count, bool i
 #define DEFINE_SET_FORMS_(bits, nbytes)                                                            \
     void shmem_broadcast##bits(void *dest, const void *source, size_t nelems, int PE_root,         \
                                SHMEM_SET_ARGS_, long *) {                                          \
-        check(__func__, broadcast(SET_GROUP_, dest, source, nelems *(nbytes), PE_root, false));    \
+        check(__func__,                                                                            \
+              broadcast(SET_GROUP_, dest, source, bytes_of(nelems, nbytes), PE_root, false));      \
     }                                                                                              \
     DEFINE_SET_FORM_(shmem_collect##bits, collect, nbytes)                                         \
     DEFINE_SET_FORM_(shmem_fcollect##bits, fcollect, nbytes)                                       \
@@ -185,7 +191,7 @@ int scan(ompx_group_t group, T *dest, const T *source, std::size_t count, bool i
     }
 #define DEFINE_SET_FORM_(function, collective, nbytes)                                             \
     void function(void *dest, const void *source, size_t nelems, SHMEM_SET_ARGS_, long *) {        \
-        check(__func__, collective(SET_GROUP_, dest, source, nelems *(nbytes)));                   \
+        check(__func__, collective(SET_GROUP_, dest, source, bytes_of(nelems, nbytes)));           \
     }
 
 #define DEFINE_REDUCE_(name, type, operation, op)                                                  \

@@ -59,6 +59,13 @@ struct library_state {
 };
 inline library_state g_state;
 
+/// The bytes of nelems elements; if there are too many for a size_t, more than any memory has,
+/// which every function of DiOMP refuses.
+inline std::size_t bytes_of(std::size_t nelems, std::size_t element) {
+    std::size_t nbytes = 0;
+    return __builtin_mul_overflow(nelems, element, &nbytes) ? SIZE_MAX : nbytes;
+}
+
 /// Prints the text and ends the job.
 [[noreturn]] void fail(const char *function, const char *text);
 /// Ends the job after an error, which a function without a result cannot return.

@@ -4,6 +4,8 @@
 
 #include "library.h"
 
+#include <algorithm>
+
 using namespace diomp_shmem;
 
 namespace {
@@ -73,8 +75,13 @@ blocks check_blocks(const char *function, std::size_t element, std::ptrdiff_t de
     if (dest_stride < 1 || source_stride < 1) {
         fail(function, "a stride is at least 1 element");
     }
-    return {element, size, count, static_cast<std::size_t>(dest_stride),
-            static_cast<std::size_t>(source_stride)};
+    auto const to_stride = static_cast<std::size_t>(dest_stride);
+    auto const from_stride = static_cast<std::size_t>(source_stride);
+    std::size_t const distance = std::max({to_stride, from_stride, size});
+    if (bytes_of(bytes_of(distance, count), element) == SIZE_MAX) {
+        fail(function, "the bytes of the blocks and their strides are too many for a size_t");
+    }
+    return {element, size, count, to_stride, from_stride};
 }
 
 /// The blocks as rows of a matrix of each side; then(volume, offsets, dest, source dimensions). A
@@ -139,7 +146,7 @@ void update_signal(const char *function, shmem_ctx_t ctx, std::uint64_t *address
 // Each form without and with a context.
 #define DEFINE_BLOCK_(function, context, ctx, type, nbytes, transfer)                              \
     void function(context type *dest, const type *source, size_t nelems, int pe) {                 \
-        transfer(__func__, ctx, dest, source, nelems *(nbytes), pe);                               \
+        transfer(__func__, ctx, dest, source, bytes_of(nelems, nbytes), pe);                       \
     }
 #define DEFINE_BLOCKS_(before, name, type, nbytes)                                                 \
     DEFINE_BLOCK_(shmem_##before##put##name, , SHMEM_CTX_DEFAULT, type, nbytes, put)               \
@@ -154,7 +161,8 @@ void update_signal(const char *function, shmem_ctx_t ctx, std::uint64_t *address
 #define DEFINE_SIGNAL_(function, context, ctx, type, nbytes, transfer)                             \
     void function(context type *dest, const type *source, size_t nelems, uint64_t *sig_addr,       \
                   uint64_t signal, int sig_op, int pe) {                                           \
-        transfer(__func__, ctx, dest, source, nelems *(nbytes), sig_addr, signal, sig_op, pe);     \
+        transfer(__func__, ctx, dest, source, bytes_of(nelems, nbytes), sig_addr, signal, sig_op,  \
+                 pe);                                                                              \
     }
 #define DEFINE_SIGNALS_(before, name, type, nbytes)                                                \
     DEFINE_SIGNAL_(shmem_##before##put##name##_signal, , SHMEM_CTX_DEFAULT, type, nbytes,          \
