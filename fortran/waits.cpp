@@ -30,7 +30,7 @@ public:
     }
     /// run() for calls that store several indices: call(arguments of run(), indices, num_found).
     template <typename Call>
-    int run_some(int *indices, int *num_found, Call &&call) const;
+    int run_some(const array &indices, int *num_found, Call &&call) const;
 
 private:
     [[nodiscard]] int check() const {
@@ -68,8 +68,13 @@ private:
 int from_one(std::size_t index) { return static_cast<int>(index) + 1; } // OMPX_NO_INDEX is -1
 
 template <typename Call>
-int compared_words::run_some(int *indices, int *num_found, Call &&call) const {
+int compared_words::run_some(const array &indices, int *num_found, Call &&call) const {
+    *num_found = 0;
     return run([&](auto... given) {
+        if (indices.count() < words_.count()) {
+            return site_.fail(OMPX_ERR_MISMATCH, "indices has no element for each variable",
+                              "pass an array as long as that of the variables");
+        }
         auto *const found =
             static_cast<std::size_t *>(std::malloc((words_.count() + 1) * sizeof(std::size_t)));
         if (found == nullptr) {
@@ -79,7 +84,7 @@ int compared_words::run_some(int *indices, int *num_found, Call &&call) const {
         std::size_t number = 0;
         int const status = call(given..., found, &number);
         for (std::size_t i = 0; status >= 0 && i < number; ++i) {
-            indices[i] = from_one(found[i]);
+            static_cast<int *>(indices.data())[i] = from_one(found[i]);
         }
         *num_found = static_cast<int>(number);
         std::free(found);
@@ -105,12 +110,11 @@ int diomp_fortran_wait_until_any(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wante
     return status;
 }
 
-int diomp_fortran_wait_until_some(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted, int *indices,
-                                  int *num_found, CFI_cdesc_t *left_out) {
+int diomp_fortran_wait_until_some(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted,
+                                  CFI_cdesc_t *indices, int *num_found, CFI_cdesc_t *left_out) {
     caller const here(DIOMP_FORTRAN_CALLER);
     compared_words const all("ompx_wait_until_some", words, cmp, wanted, left_out);
-    *num_found = 0;
-    return all.run_some(indices, num_found, ompx_wait_until_some);
+    return all.run_some(array(indices), num_found, ompx_wait_until_some);
 }
 
 int diomp_fortran_wait_until_all(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted,
@@ -131,12 +135,11 @@ int diomp_fortran_test_until_any(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wante
     return status;
 }
 
-int diomp_fortran_test_until_some(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted, int *indices,
-                                  int *num_found, CFI_cdesc_t *left_out) {
+int diomp_fortran_test_until_some(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted,
+                                  CFI_cdesc_t *indices, int *num_found, CFI_cdesc_t *left_out) {
     caller const here(DIOMP_FORTRAN_CALLER);
     compared_words const all("ompx_test_until_some", words, cmp, wanted, left_out);
-    *num_found = 0;
-    return all.run_some(indices, num_found, ompx_test_until_some);
+    return all.run_some(array(indices), num_found, ompx_test_until_some);
 }
 
 int diomp_fortran_test_until_all(CFI_cdesc_t *words, int cmp, CFI_cdesc_t *wanted,
