@@ -77,7 +77,7 @@ grep -qx 'diomp: line 100' "$work/out" && wrong "more than the last 200 lines"
 expect 1 'cannot read .*/none' "$bin/diomp-info" --bug-report - --errors "$work/none"
 expect 1 'cannot be written' "$bin/diomp-info" --bug-report /proc/none
 expect 1 'run it without diomp-run' "$bin/diomp-run" -n 2 "$bin/diomp-info" --bug-report
-expect 107 'requires --bug-report' "$bin/diomp-info" --errors "$work/errors"
+expect 1 'requires --bug-report' "$bin/diomp-info" --errors "$work/errors"
 
 # What was built in; the same alone and in the report.
 expect 0 '^built +20[0-9]{2}-[01][0-9]-[0-3][0-9], by (Clang|GNU) [0-9.]+, [A-Za-z]+( with sanitizers .*)? for [a-z0-9_]+$' \
@@ -116,6 +116,16 @@ chmod +x "$work/emulator/qemu-aarch64-static"
 expect 0 '^ok +emulator +qemu-aarch64 version 99: runs code for DPUs' env PATH="$work/emulator:$PATH" "$bin/diomp-info" --doctor
 expect 0 '^ok +emulator +none .qemu-user-static' env PATH=/nowhere "$bin/diomp-info" --doctor
 expect 1 '^BAD +address range' bash -c "ulimit -v 4000000; '$bin/diomp-info' --doctor"
+# A small and a full /dev/shm, where this user may mount one.
+if unshare -m mount -t tmpfs none /dev/shm 2>/dev/null; then
+    expect 0 '^note +/dev/shm +1.* left' unshare -m bash -c "mount -t tmpfs -o size=1M none /dev/shm; '$bin/diomp-info' --doctor"
+    expect 1 '^BAD +/dev/shm +0.* left.*SIGBUS' unshare -m bash -c \
+        "mount -t tmpfs -o size=64K none /dev/shm; head -c 64K /dev/zero >/dev/shm/full; '$bin/diomp-info' --doctor"
+fi
+for what in "" --build --topology; do
+    expect 1 '^diomp-info: standard output cannot be written' bash -c "'$bin/diomp-info' $what >/dev/full"
+done
+expect 1 '^diomp-info: --ranks: Value 0 not in range' "$bin/diomp-info" --doctor --ranks 0
 # The node without a GPU, then with two and four that a stand-in has.
 none=(env DIOMP_CUDA_LIBRARY=/nowhere/libcuda.so DIOMP_HIP_LIBRARY=/nowhere/libhip.so)
 expect 0 '^NUMA node +0: .* cpus 0' "${none[@]}" "$bin/diomp-info" --topology

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -77,8 +78,11 @@ command_line parse_command_line(int argc, char **argv) {
     app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
     try {
         app.parse(argc, argv);
-    } catch (const CLI::ParseError &failure) {
-        std::exit(app.exit(failure));
+    } catch (const CLI::Success &request) {
+        std::exit(app.exit(request));
+    } catch (const CLI::ParseError &misuse) {
+        std::fprintf(stderr, "diomp-deviced: %s\nTry 'diomp-deviced --help'.\n", misuse.what());
+        std::exit(EXIT_FAILURE);
     }
     return chosen;
 }

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,6 +166,31 @@ finding check_memory(const machine &here) {
             little ? "a job of a few ranks needs about 256 MiB; free some" : ""};
 }
 
+/// libomp and UCX keep files in /dev/shm, which is small in many containers. Where it is missing or
+/// not writable they do without.
+finding check_shared_memory_folder() {
+    constexpr const char *folder = "/dev/shm";
+    constexpr std::uint64_t needed_by_libomp = std::uint64_t{64} << 10;
+    constexpr std::uint64_t wanted = std::uint64_t{64} << 20;
+    constexpr const char *remedy =
+        "remove files that ended jobs have left there, or give the container "
+        "more (--shm-size)";
+    struct statvfs facts{};
+    if (access(folder, W_OK) != 0 || statvfs(folder, &facts) != 0) {
+        return {folder, severity::fine, "not writable, and not needed", ""};
+    }
+    std::uint64_t const left = std::uint64_t{facts.f_bavail} * facts.f_frsize;
+    std::string const text = fmt::format("{} left", format_size(left));
+    if (left < needed_by_libomp) {
+        return {folder, severity::bad, text + ": programs with OpenMP end by SIGBUS", remedy};
+    }
+    if (left < wanted) {
+        return {folder, severity::note, text + ", of which UCX takes 4 MiB and more per rank",
+                remedy};
+    }
+    return {folder, severity::fine, text, ""};
+}
+
 /// Sends a descriptor through a socket pair, as ranks do with those of their segments.
 finding check_unix_sockets() {
     std::array<int, 2> ends{};
@@ -255,6 +281,7 @@ std::vector<finding> examine_system(const settings &values, const machine &here,
     }
     findings.push_back(check_processors(here, ranks));
     findings.push_back(check_memory(here));
+    findings.push_back(check_shared_memory_folder());
     findings.push_back(check_unix_sockets());
     findings.push_back(check_memory_attach());
     return findings;

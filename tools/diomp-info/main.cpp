@@ -73,7 +73,14 @@ int run(int argc, char **argv) {
         ->needs(bug_report_flag);
     // Internal: --doctor starts this program with it as the ranks of a small job.
     app.add_flag("--probe-rank", probe)->group("");
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success &request) {
+        return app.exit(request);
+    } catch (const CLI::ParseError &misuse) {
+        fmt::print(stderr, "diomp-info: {}\nTry 'diomp-info --help'.\n", misuse.what());
+        return 1;
+    }
 
     if (probe) {
         return diomp::info::run_probe_rank();
@@ -113,8 +120,9 @@ int run(int argc, char **argv) {
 int main(int argc, char **argv) {
     return diomp::run_tool("diomp-info", [argc, argv] {
         int const status = run(argc, argv);
-        if (std::fflush(stdout) != 0) {
-            std::perror("diomp-info: standard output");
+        // The runtime, too, flushes it before it starts processes.
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            std::fputs("diomp-info: standard output cannot be written\n", stderr);
             return 1;
         }
         return status;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
+#include "launch/openmp_files.h"
 #include "offload/plugin_table.h"
 #include "offload/service/allocations.h"
 #include "offload/service/image.h"
@@ -293,6 +294,7 @@ result<plugin_devices> query_plugin(const std::string &plugin) {
     }
     if (pid > 0) {
         ::waitpid(pid, nullptr, 0);
+        launch::remove_openmp_files(pid); // the child ends without exit handlers
     }
     plugin_devices found;
     std::istringstream lines(text);

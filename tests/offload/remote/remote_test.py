@@ -8,10 +8,11 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
-from services import CUDA, EVENTS, EXERCISE, LIBRARIES, LIMIT_S, MISUSE, POSTED, VIRTUALS, forwarder, remote_case, service
+from services import CUDA, EVENTS, EXERCISE, LIBRARIES, LIMIT_S, MISUSE, POSTED, SERVICE, VIRTUALS, forwarder, remote_case, service
 
 LOCAL_DEVICES = 4
 IMAGE_FOR_STAND_IN = Path(__file__).parent.parent / "image_for_stand_in.py"
@@ -191,6 +192,18 @@ class remote_test(remote_case):
         lender.end()
         client.communicate(timeout=LIMIT_S)
         self.assertTrue(own.isdisjoint(os.listdir("/dev/shm")))
+
+    def test_a_service_that_asks_a_plugin_for_devices_leaves_no_files(self):
+        """In a /dev/shm of its own, since other programs write to the machine's."""
+        script = ('mount -t tmpfs none /dev/shm || exit 77; "$0" --devices host --port 0 --print-port >"$1/out" & '
+                  'until [ -s "$1/out" ] || ! kill -0 $!; do sleep 0.05; done; kill $!; wait $!; cat "$1/out"; ls /dev/shm')
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["unshare", "-m", "bash", "-c", script, SERVICE, folder], capture_output=True, text=True,
+                                  timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL,
+                                  env=dict(os.environ, DIOMP_TOKEN="0123456789abcdef" * 2))
+        if done.returncode == 77 or "unshare" in done.stderr:
+            self.skipTest("no mount namespace: " + done.stderr)
+        self.assertRegex(done.stdout, r"^\d+\n$", done.stderr)  # its port alone
 
     @staticmethod
     def is_image(path):

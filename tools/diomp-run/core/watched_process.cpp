@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "watched_process.h"
 
+#include "launch/openmp_files.h"
+
 #include <cerrno>
 #include <csignal>
 #include <sys/epoll.h>
@@ -50,7 +52,9 @@ void watched_process::signal_group(int signal) const {
 }
 
 std::optional<error> watched_process::reap() {
-    waitpid(pid(), nullptr, 0);
+    pid_t const ended = pid();
+    waitpid(ended, nullptr, 0);
+    launch::remove_openmp_files(ended);
     return std::exchange(process_, spawned_process()).start_failure();
 }
 

@@ -2,6 +2,7 @@
 #include "head.h"
 
 #include "core/rank_terminator.h"
+#include "launch/openmp_files.h"
 
 #include <fmt/format.h>
 
@@ -228,8 +229,8 @@ void head::on_deadline() {
 }
 
 void head::on_child(pid_t pid) {
-    if (!launcher_->owns(pid)) {
-        waitpid(pid, nullptr, WNOHANG);
+    if (!launcher_->owns(pid) && waitpid(pid, nullptr, WNOHANG) == pid) {
+        launch::remove_openmp_files(pid);
     }
 }
 
