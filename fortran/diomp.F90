@@ -67,7 +67,7 @@ module diomp
     end interface
     public :: operator(==)
 
-    public :: ompx_status_string, ompx_last_error, ompx_set_errors, ompx_errors_mode
+    public :: ompx_status_string, ompx_last_error, ompx_last_error_status, ompx_set_errors, ompx_errors_mode
     public :: ompx_init, ompx_finalize, ompx_is_initialized, ompx_abort
     public :: ompx_rank_num, ompx_num_ranks, ompx_local_rank_num, ompx_num_local_ranks
     public :: ompx_get_rank_num, ompx_get_num_ranks, ompx_get_local_rank_num, ompx_get_num_local_ranks

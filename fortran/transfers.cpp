@@ -503,7 +503,7 @@ int diomp_fortran_allocate(const int *extents, int num_dims, std::size_t element
         }
     }
     *address = ompx_alloc(nbytes, 0, static_cast<ompx_mem_kind_t>(kind));
-    return *address != nullptr ? OMPX_SUCCESS : OMPX_ERR_NOMEM;
+    return *address != nullptr ? OMPX_SUCCESS : ompx_last_error_status();
 }
 
 } // extern "C"

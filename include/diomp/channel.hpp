@@ -68,7 +68,7 @@ public:
     [[nodiscard]] std::span<T> acquire() {
         void *const buffer = ompx_channel_acquire(get());
         if (buffer == nullptr) {
-            detail::fail_last(OMPX_ERR_STATE);
+            detail::fail_last();
         }
         return {static_cast<T *>(buffer), count_};
     }
@@ -108,7 +108,7 @@ public:
     [[nodiscard]] std::span<T> receive() {
         void *const data = ompx_channel_receive(get());
         if (data == nullptr) {
-            detail::fail_last(OMPX_ERR_STATE);
+            detail::fail_last();
         }
         return {static_cast<T *>(data), count_};
     }

@@ -36,7 +36,7 @@ namespace detail {
 }
 
 /// Throws an error with the text of this thread's last failed call.
-[[noreturn]] inline void fail_last(int status) {
+[[noreturn]] inline void fail_last(int status = ompx_last_error_status()) {
     const char *const text = ompx_last_error();
     fail(status, *text != '\0' ? text : ompx_status_string(status));
 }

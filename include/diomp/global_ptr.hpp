@@ -62,7 +62,7 @@ public:
     [[nodiscard]] global_ptr portable() const {
         void *const address = ompx_global_ptr(address_, rank_, nullptr);
         if (address == nullptr) {
-            detail::fail_last(OMPX_ERR_ADDRESS);
+            detail::fail_last();
         }
         return {rank_, static_cast<T *>(address)};
     }

@@ -23,7 +23,7 @@ namespace detail {
 inline void *allocate_bytes(std::size_t nbytes, std::size_t alignment, ompx_mem_kind_t kind) {
     void *const memory = ompx_alloc(nbytes, alignment, kind);
     if (memory == nullptr) {
-        fail_last(OMPX_ERR_NOMEM);
+        fail_last();
     }
     return memory;
 }
@@ -193,7 +193,7 @@ void reallocate(owner<T> &array, std::size_t count) {
     }
     void *const moved = ompx_realloc(array.get(), count * sizeof(element));
     if (moved == nullptr) {
-        detail::fail_last(OMPX_ERR_NOMEM);
+        detail::fail_last();
     }
     static_cast<void>(array.release());
     array.reset(static_cast<element *>(moved));

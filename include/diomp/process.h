@@ -19,6 +19,9 @@ extern "C" {
 OMPX_API_ const char *ompx_status_string(int status) OMPX_NOEXCEPT_;
 /** Text of the calling thread's last error, "" if none; valid until the thread's next error. */
 OMPX_API_ const char *ompx_last_error(void) OMPX_NOEXCEPT_;
+/** Status of the calling thread's last error, OMPX_SUCCESS if none: the cause where a function that
+ * returns a pointer has returned NULL. Calls that succeed do not change it. */
+OMPX_API_ int ompx_last_error_status(void) OMPX_NOEXCEPT_;
 
 /**
  * Chooses by call what DIOMP_ERRORS chooses for the job: whether an error ends the job or is

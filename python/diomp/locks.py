@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Locks with the interface of threading.Lock."""
+"""Locks that are acquired and released as those of threading."""
+import time
 from types import TracebackType
 from typing import Optional, Type
 
@@ -16,11 +17,26 @@ class Lock:
     def __init__(self, rank: int = 0) -> None:
         self.rank = rank
 
-    def acquire(self, blocking: bool = True) -> bool:
-        """Acquires the lock; with blocking=False only if it is free. Says whether it was acquired."""
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Acquires the lock; with blocking=False only if it is free, with a timeout of seconds only if it becomes free
+        in time. Says whether it was acquired. A wait with a timeout has no place in the queue of waiting ranks."""
+        if not blocking and timeout != -1:
+            raise ValueError("a call that does not block takes no timeout")
+        if timeout < 0 and timeout != -1:
+            raise ValueError("a timeout is -1 or at least 0 seconds")
         if not blocking:
             return self._try_lock(self.rank)
-        self._lock(self.rank)
+        if timeout == -1:
+            self._lock(self.rank)
+            return True
+        end = time.monotonic() + timeout
+        pause = 1e-6
+        while not self._try_lock(self.rank):
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, 1e-3)
         return True
 
     def release(self) -> None:

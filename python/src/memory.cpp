@@ -119,7 +119,7 @@ nb::object allocate(nb::handle shape, nb::handle dtype, int kind, bool fortran_o
         if (made.address != nullptr && zero) {
             std::memset(made.address, 0, nbytes);
         }
-        return made.address != nullptr ? OMPX_SUCCESS : OMPX_ERR_NOMEM;
+        return made.address != nullptr ? OMPX_SUCCESS : ompx_last_error_status();
     });
     static std::uint64_t next_number = 0;
     std::uint64_t number = UINT64_MAX;

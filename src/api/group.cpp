@@ -170,7 +170,8 @@ int ompx_barrier_group(ompx_group_t group) noexcept {
             auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
             call.what = sync::operation::barrier;
-            return found.value()->arrive_and_wait(call);
+            DIOMP_TRY(found.value()->arrive_and_wait(call));
+            return found.value()->local_members().barrier().take_late_mismatch();
         });
 }
 
@@ -184,7 +185,8 @@ int ompx_sync(ompx_group_t group) noexcept {
             auto const call_lock = found.value()->lock_calls();
             sync::call_signature call;
             call.what = sync::operation::sync;
-            return found.value()->arrive_and_wait(call);
+            DIOMP_TRY(found.value()->arrive_and_wait(call));
+            return found.value()->local_members().barrier().take_late_mismatch();
         });
 }
 

@@ -64,8 +64,12 @@ process_state &state() {
     return *only;
 }
 
+struct reported_error {
+    std::string text;
+    int status = OMPX_SUCCESS;
+};
 struct last_error_tag {};
-std::string &last_error() { return per_thread<std::string, last_error_tag>::get(); }
+reported_error &last_error() { return per_thread<reported_error, last_error_tag>::get(); }
 
 void publish(runtime::runtime &running, offload::remote_memory *remote) {
     auto const &job = running.job();
@@ -417,7 +421,7 @@ int fail(const char *function, const std::string &arguments, const error &failur
         observer(function, arguments, failure);
     }
     std::string const text = format_error(function, arguments, failure);
-    last_error() = text;
+    last_error() = {text, failure.code()};
     if (errors_in_effect() == error_policy::return_status) {
         runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
         if (failure.code() == OMPX_ERR_PEER && running != nullptr) {
@@ -452,6 +456,8 @@ void ompx_abort(int code) noexcept {
     diomp::api::end_job(code, fmt::format("ompx_abort({})", code), OMPX_SUCCESS);
 }
 
-const char *ompx_last_error(void) noexcept { return diomp::api::last_error().c_str(); }
+const char *ompx_last_error(void) noexcept { return diomp::api::last_error().text.c_str(); }
+
+int ompx_last_error_status(void) noexcept { return diomp::api::last_error().status; }
 
 } // extern "C"

@@ -207,7 +207,8 @@ status collectives::run_common_case(group::group &members, const request &args) 
         DIOMP_TRY(operators_.resolve(args.type, args.op, call.reduce));
         call.unit_bytes = call.reduce.element_bytes;
     }
-    return run_intra_node_call(call);
+    DIOMP_TRY(run_intra_node_call(call));
+    return members.local_members().barrier().take_late_mismatch();
 }
 
 status collectives::run(group::group &members, const request &args) {
@@ -270,7 +271,8 @@ status collectives::check(const group::group &members, const request &args,
 status collectives::run_locked(group::group &members, const request &args,
                                std::span<const endpoint_buffers> own, bool is_checked) {
     if (args.what == operation::barrier) {
-        return members.arrive_and_wait({.what = operation::barrier});
+        DIOMP_TRY(members.arrive_and_wait({.what = operation::barrier}));
+        return members.local_members().barrier().take_late_mismatch();
     }
     member_map const map(members);
     bool const as_ranks = is_rank_call(map, args);
@@ -306,7 +308,7 @@ status collectives::run_locked(group::group &members, const request &args,
             reduce.average(own[i].dst, args.amount, map.size());
         }
     }
-    return {};
+    return members.local_members().barrier().take_late_mismatch();
 }
 
 result<ompx_event *> collectives::start(group::group &members, const request &args) {

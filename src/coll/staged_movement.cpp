@@ -33,11 +33,7 @@ status bcast(execution &call, const chunking &chunks) {
 status gather(execution &call, const chunking &chunks) {
     bool const to_all = call.args.what == operation::allgather;
     bool const receives_result = to_all || call.is_root();
-    if (receives_result) {
-        call.copy_to_user(call.dst() + call.self() * call.block_bytes(), call.src(),
-                          call.block_bytes());
-    }
-    return run_one_phase(
+    DIOMP_TRY(run_one_phase(
         call, chunks.num_chunks(),
         [&](std::size_t chunk) {
             if (to_all || !receives_result) {
@@ -54,7 +50,13 @@ status gather(execution &call, const chunking &chunks) {
                 call.copy_to_user(call.dst() + from * call.block_bytes() + chunk_range.begin,
                                   call.stage_buffer_of(from), chunk_range.count);
             }
-        });
+        }));
+    // Not before: no buffer is written in a call that turns out to differ between members.
+    if (receives_result) {
+        call.copy_to_user(call.dst() + call.self() * call.block_bytes(), call.src(),
+                          call.block_bytes());
+    }
+    return {};
 }
 
 // The stage buffer holds a chunk of each other member's block.
@@ -62,11 +64,7 @@ status scatter(execution &call, const chunking &chunks) {
     bool const from_all = call.args.what == operation::alltoall;
     bool const has_data = from_all || call.is_root();
     std::size_t const block = call.block_bytes();
-    if (has_data) {
-        call.copy_to_user(from_all ? call.dst() + call.self() * block : call.dst(),
-                          call.src() + call.self() * block, block);
-    }
-    return run_one_phase(
+    DIOMP_TRY(run_one_phase(
         call, chunks.num_chunks(),
         [&](std::size_t chunk) {
             range const chunk_range = chunks[chunk];
@@ -97,7 +95,12 @@ status scatter(execution &call, const chunking &chunks) {
                 call.copy_to_user(call.dst() + from * block + chunk_range.begin, own_block(from),
                                   chunk_range.count);
             }
-        });
+        }));
+    if (has_data) {
+        call.copy_to_user(from_all ? call.dst() + call.self() * block : call.dst(),
+                          call.src() + call.self() * block, block);
+    }
+    return {};
 }
 
 } // namespace

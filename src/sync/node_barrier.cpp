@@ -93,14 +93,14 @@ status node_barrier::arrive_and_wait(const call_signature &call, const round_pay
     if (differing != 0) [[unlikely]] {
         return areas_.mismatch(0, differing, epoch_);
     }
-    return detector_.take();
+    return {};
 }
 
 status node_barrier::arrive(const call_signature &call, const round_payload &payload,
                             std::span<const std::byte> inline_data) {
     DIOMP_TRY(begin_round(call, payload, inline_data, true));
     wake_sleepers();
-    return detector_.take();
+    return {};
 }
 
 void node_barrier::wake_sleepers() {
@@ -150,7 +150,7 @@ status node_barrier::short_arrive(const call_signature &call, std::uint64_t word
             &areas_.own().short_slot_of(epoch_ + 2 * barrier_area::short_slots_per_line));
     }
     wake_sleepers();
-    return detector_.take();
+    return {};
 }
 
 // A member that made another call, or has checks that this one has not, did not use short_arrive:

@@ -65,7 +65,7 @@ public:
                   std::span<const std::byte> inline_data = {});
     /// After arrive(): waits for one member. OMPX_ERR_MISMATCH if that member made another call.
     /// Members that do not wait for each other detect a mismatch in their next full round, or when
-    /// they check the others: that call is made, and then reports the earlier mismatch.
+    /// they check the others; take_late_mismatch() has it then.
     status wait_for(std::size_t member);
     /// arrive() and wait_for() with one word, which is also the first word of the payload. For
     /// members that use wait_for_short().
@@ -90,6 +90,10 @@ public:
     [[nodiscard]] const call_signature &call_of(std::size_t member) const {
         return areas_[member].flag_slot_of(epoch_).call;
     }
+    /// The mismatch of an earlier arrive() that was detected since the last call of this function,
+    /// if any. For the end of a call: an error between its rounds would leave the other members in
+    /// it.
+    [[nodiscard]] status take_late_mismatch() { return detector_.take(); }
     /// From now on the caller compares the calls of arrive(), since it also has those of other
     /// nodes.
     void disable_comparison() { detector_.disable(); }

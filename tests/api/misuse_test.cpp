@@ -160,6 +160,7 @@ TEST_F(misuse, symmetric_allocation_with_differing_sizes) {
     }
     std::size_t const asked = me == 0 ? 1000 : 2000;
     EXPECT_EQ(ompx_alloc(asked, 0, OMPX_MEM_SYMMETRIC), nullptr);
+    EXPECT_EQ(ompx_last_error_status(), OMPX_ERR_MISMATCH);
     EXPECT_THAT(text(), AllOf(HasSubstr("1000"), HasSubstr("2000"), HasSubstr(rank_is_named())));
     // Different calls.
     if (me == 0) {
@@ -186,8 +187,11 @@ TEST_F(misuse, running_out_says_what_to_set) {
     ompx_segment_info_t before;
     ASSERT_EQ(ompx_segment_info(&before), 0);
     EXPECT_EQ(ompx_alloc(before.nbytes * 2, 0, OMPX_MEM_SYMMETRIC), nullptr);
+    EXPECT_EQ(ompx_last_error_status(), OMPX_ERR_NOMEM);
     EXPECT_THAT(text(), AllOf(HasSubstr(std::to_string(before.nbytes * 2)), HasSubstr("used"),
                               HasSubstr("free"), HasSubstr("DIOMP_SEGMENT_SIZE")));
+    EXPECT_EQ(ompx_alloc(8, 0, static_cast<ompx_mem_kind_t>(17)), nullptr);
+    EXPECT_EQ(ompx_last_error_status(), OMPX_ERR_ARG);
     // Only one rank is short: all fail together.
     void *const hog = me == 0 ? ompx_alloc(before.largest_free, 0, OMPX_MEM_LOCAL) : nullptr;
     EXPECT_EQ(hog != nullptr, me == 0);

@@ -8,6 +8,8 @@ program misuse_test
     real(c_double), pointer :: a(:), none(:), m(:, :)
     real(c_double) :: mine(100)
     real(c_float) :: single(50)
+    integer(c_int64_t), pointer :: words(:)
+    integer(c_int) :: found(12) = -1, num_found
     integer :: me, ranks
     type(ompx_event_t) :: event
     type(c_ptr) :: address
@@ -25,6 +27,15 @@ program misuse_test
     call expect_error(ompx_put_nb(0, m(1:5, 1:2), m(2:1:-1, 1:5)), OMPX_ERR_MISMATCH, "different shapes")
     call expect_error(ompx_put(ranks, a(1:9:2), mine(9:1:-2)), OMPX_ERR_RANK, "ompx_put")
     call expect_error(ompx_get(mine(9:1:-2), 0, mine(1:9:2)), OMPX_ERR_ADDRESS, "ompx_get")
+    call succeed(ompx_allocate(words, [6]), "allocate")
+    words = 1
+    call expect_error(ompx_wait_until_some(words, OMPX_CMP_EQ, 1_c_int64_t, found(1:2), num_found), OMPX_ERR_MISMATCH, &
+        "indices has no element for each variable")
+    call check(num_found == 0 .and. all(found == -1), "no index was stored")
+    call check(ompx_test_until_some(words, OMPX_CMP_EQ, 1_c_int64_t, found(12:1:-2), num_found) == 1, "a section")
+    call check(num_found == 6 .and. all(found(12:2:-2) == [1, 2, 3, 4, 5, 6]), "the indices in a section")
+    call expect_error(ompx_allocate(words, [6], kind=17), OMPX_ERR_ARG, "17 is not a kind")
+    call check(ompx_last_error_status() == OMPX_ERR_ARG, "the status of the last error")
     address = c_loc(a)
     call expect_error(ompx_put(0, none, mine), OMPX_ERR_ARG, "dst is a pointer without a target")
     call expect_error(ompx_get(mine(1:9:2), 0, none), OMPX_ERR_ARG, "src is a pointer without a target")

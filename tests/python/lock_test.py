@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Locks of ranks and of threads."""
+import time
 import threading
 
 import numpy as np
@@ -48,9 +49,19 @@ class Locks(TestCase):
         diomp.barrier()
         if ME != 0:
             self.assertFalse(lock.acquire(blocking=False))
+            began = time.monotonic()
+            self.assertFalse(lock.acquire(timeout=0.05))
+            self.assertGreaterEqual(time.monotonic() - began, 0.05)
+            self.assertFalse(lock.acquire(timeout=0))
         diomp.barrier()
         if ME == 0:
             lock.release()
+        diomp.barrier()
+        self.assertTrue(lock.acquire(timeout=60))
+        lock.release()
+        for wrong in ({"blocking": False, "timeout": 1}, {"timeout": -2}):
+            with self.assertRaises(ValueError):
+                lock.acquire(**wrong)
 
     def test_misuse(self):
         with self.fails(diomp.Status.ERR_LOCK):

@@ -101,6 +101,11 @@ class Misuse(TestCase):
             diomp.empty(-1)
         with self.fails(Status.ERR_NOMEM):
             diomp.empty(1 << 45)
+        with self.fails(Status.ERR_ARG, "17 is not a kind of allocation"):
+            diomp.zeros(3, kind=17)
+        if SIZE > 1:
+            with self.fails(Status.ERR_MISMATCH, "ranks disagree"):
+                diomp.zeros(3 + ME)
 
     def test_sizes_of_collectives(self):
         for call in (lambda: diomp.allgather(np.empty(3 * SIZE + 1), np.ones(3)),
