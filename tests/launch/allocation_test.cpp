@@ -70,15 +70,22 @@ TEST(allocation, numbers_per_host_are_expanded) {
 class allocation_environment : public testing::Test {
 protected:
     void SetUp() override {
+        unset_all();
+        setenv("PATH", "/nonexistent", 1);
+    }
+    void TearDown() override {
+        unset_all(); // other tests of this program parse command lines, too
+        setenv("PATH", path_.c_str(), 1);
+    }
+
+    static void unset_all() {
         for (const char *const name :
              {"SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE",
               "SLURM_STEP_ID", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE",
               "SLURMD_NODENAME", "PBS_NODEFILE", "DIOMP_RSH"}) {
             unsetenv(name);
         }
-        setenv("PATH", "/nonexistent", 1);
     }
-    void TearDown() override { setenv("PATH", path_.c_str(), 1); }
 
     static void set(const char *name, const std::string &value) {
         ASSERT_EQ(setenv(name, value.c_str(), 1), 0);
