@@ -144,9 +144,15 @@ static int run(const minimod_options *o) {
         return 2;
     }
     if (!steps_choose(o)) {
-        snprintf(message, sizeof message,
-                 "--region %s, --teams %d: minimod-region alone has %s; it has no --wavefront",
-                 o->region, o->teams, "step and run, and teams to choose");
+        // Only minimod-region refuses a wavefront.
+        if (strcmp(o->region, "auto") == 0 && !o->teams) {
+            snprintf(message, sizeof message, "--wavefront %d: minimod-region has no wavefront",
+                     o->wavefront);
+        } else {
+            snprintf(message, sizeof message,
+                     "--region %s, --teams %d: minimod-region alone has %s", o->region, o->teams,
+                     "step, plan and run, and teams to choose; it has no --wavefront");
+        }
         any_failed(1, message);
         return 2;
     }

@@ -38,12 +38,11 @@ int query(const char *function, ompx_group_t group, Get &&get) {
 }
 
 status check_members(const void *list, const char *name, int size) {
-    DIOMP_TRY(api::check_pointer(list, name));
     if (size < 1) {
         return error(OMPX_ERR_ARG, fmt::format("a group has at least one member, not {}", size),
                      "list the caller's rank at least");
     }
-    return {};
+    return api::check_pointer(list, name);
 }
 
 /// Checks that `member` is a member's number in the group.
@@ -171,7 +170,7 @@ int ompx_barrier_group(ompx_group_t group) noexcept {
             sync::call_signature call;
             call.what = sync::operation::barrier;
             DIOMP_TRY(found.value()->arrive_and_wait(call));
-            return found.value()->local_members().barrier().take_late_mismatch();
+            return take_late_mismatch(*found.value());
         });
 }
 
@@ -186,7 +185,7 @@ int ompx_sync(ompx_group_t group) noexcept {
             sync::call_signature call;
             call.what = sync::operation::sync;
             DIOMP_TRY(found.value()->arrive_and_wait(call));
-            return found.value()->local_members().barrier().take_late_mismatch();
+            return take_late_mismatch(*found.value());
         });
 }
 

@@ -272,7 +272,7 @@ status collectives::run_locked(group::group &members, const request &args,
                                std::span<const endpoint_buffers> own, bool is_checked) {
     if (args.what == operation::barrier) {
         DIOMP_TRY(members.arrive_and_wait({.what = operation::barrier}));
-        return members.local_members().barrier().take_late_mismatch();
+        return take_late_mismatch(members);
     }
     member_map const map(members);
     bool const as_ranks = is_rank_call(map, args);
@@ -308,7 +308,7 @@ status collectives::run_locked(group::group &members, const request &args,
             reduce.average(own[i].dst, args.amount, map.size());
         }
     }
-    return members.local_members().barrier().take_late_mismatch();
+    return take_late_mismatch(members);
 }
 
 result<ompx_event *> collectives::start(group::group &members, const request &args) {

@@ -89,4 +89,10 @@ status group::depart(const sync::call_signature &call) {
 
 void group::wake_waiters() { engine_.wake_waiters(); }
 
+status take_late_mismatch(group &members) {
+    DIOMP_TRY(members.local_members().barrier().take_late_mismatch());
+    internode_comm *const between = members.internode();
+    return between != nullptr ? between->current().late_mismatch() : status{};
+}
+
 } // namespace diomp::group

@@ -128,4 +128,8 @@ private:
     call_queue calls_; ///< last member, so that its thread ends first
 };
 
+/// The mismatch of an earlier call that was detected only now, if any. For the end of a call of the
+/// program that has succeeded: an error between its steps would leave the other members in it.
+[[nodiscard]] status take_late_mismatch(group &members);
+
 } // namespace diomp::group

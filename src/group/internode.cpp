@@ -118,8 +118,7 @@ status internode_comm::agree_on_call() {
 
 status internode_comm::arrive_and_wait(const sync::call_signature &call) {
     current_.begin(call);
-    DIOMP_TRY(agree_on_call());
-    return current_.late_mismatch();
+    return agree_on_call();
 }
 
 result<std::optional<veto>> internode_comm::agree(const sync::call_signature &call,

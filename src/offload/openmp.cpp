@@ -10,8 +10,10 @@ status openmp_devices::check(int device, int num, const char *argument) {
         return error(OMPX_ERR_ARG,
                      fmt::format("{} is {}, but this process has {} device{}", argument, device,
                                  num, num == 1 ? "" : "s"),
-                     fmt::format("pass 0 to {}, or omp_get_initial_device() ({}) for the host",
-                                 num - 1, num));
+                     num == 0 ? "pass omp_get_initial_device() (0) for the host"
+                              : fmt::format("pass 0 to {}, or omp_get_initial_device() ({}) for "
+                                            "the host",
+                                            num - 1, num));
     }
     return {};
 }

@@ -183,6 +183,35 @@ TEST_F(misuse, symmetric_allocation_with_differing_sizes) {
     EXPECT_EQ(ompx_free(both), 0);
 }
 
+// Rank 0 does not wait in its call, so it is told at the end of a later one.
+TEST_F(misuse, a_mismatch_that_is_noticed_late_leaves_the_heaps_equal) {
+    if (ranks == 1) {
+        GTEST_SKIP() << "needs two ranks";
+    }
+    void *const freed = ompx_alloc(1000, 0, OMPX_MEM_SYMMETRIC);
+    ASSERT_NE(freed, nullptr);
+    std::vector<std::int32_t> all(static_cast<std::size_t>(ranks) * 8);
+    std::vector<std::int32_t> const own(8, me);
+    int const first = me == 0 ? ompx_gather(all.data(), own.data(), 8 * sizeof(own[0]), 1, nullptr)
+                              : ompx_scan(all.data(), own.data(), 8, OMPX_INT32, OMPX_SUM, nullptr);
+    EXPECT_EQ(first == 0 || first == OMPX_ERR_MISMATCH, true) << first;
+    EXPECT_EQ(ompx_free(freed), 0);
+    void *const made = ompx_alloc(2000, 0, OMPX_MEM_SYMMETRIC);
+    ASSERT_NE(made, nullptr);
+    int const second = ompx_barrier();
+    EXPECT_EQ(second == 0 || second == OMPX_ERR_MISMATCH, true) << second;
+    EXPECT_TRUE(first != 0 || second != 0);
+    ompx_addr_info_t info;
+    ASSERT_EQ(ompx_addr_info(made, &info), 0);
+    auto const offset = static_cast<std::int64_t>(info.offset);
+    std::int64_t largest = 0;
+    std::int64_t least = 0;
+    EXPECT_EQ(ompx_allreduce(&largest, &offset, 1, OMPX_INT64, OMPX_MAX, nullptr), 0);
+    EXPECT_EQ(ompx_allreduce(&least, &offset, 1, OMPX_INT64, OMPX_MIN, nullptr), 0);
+    EXPECT_EQ(largest, least);
+    EXPECT_EQ(ompx_free(made), 0);
+}
+
 TEST_F(misuse, running_out_says_what_to_set) {
     ompx_segment_info_t before;
     ASSERT_EQ(ompx_segment_info(&before), 0);

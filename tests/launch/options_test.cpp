@@ -105,6 +105,7 @@ TEST(options, misuse_is_refused_with_its_reason) {
     EXPECT_THAT(refused({"-n", "two", "app"}), HasSubstr("two"));
     EXPECT_THAT(refused({"-n", "2", "--bind-to", "socket", "app"}), HasSubstr("socket"));
     EXPECT_THAT(refused({"-n", "2", "--timeout", "-1", "app"}), HasSubstr("--timeout"));
+    EXPECT_THAT(refused({"-n", "2", "--timeout", "nan", "app"}), HasSubstr("nan is not a number"));
     EXPECT_THAT(refused({"-n", "2", "--unknown", "app"}), HasSubstr("--unknown"));
     EXPECT_THAT(refused({"-n", "2", "-x", "=1", "app"}), HasSubstr("no name"));
     EXPECT_THAT(refused({"-n", "2", "-x", "DIOMP_TEST_UNSET", "app"}), HasSubstr("not set"));

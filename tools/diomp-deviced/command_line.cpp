@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "command_line.h"
 
+#include "base/tool_main.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -45,6 +47,7 @@ command_line parse_command_line(int argc, char **argv) {
     app.add_option("--greeting-timeout", chosen.server.handshake_timeout_s,
                    "Time limit of a connection for authenticating with the token")
         ->check(CLI::Range(0.01, 3600.0))
+        ->check(refuse_nan)
         ->capture_default_str()
         ->type_name("SECONDS");
     app.add_option(
@@ -52,6 +55,7 @@ command_line parse_command_line(int argc, char **argv) {
            "For measurements: a shorter kernel sleeps for the rest of this time, so that many "
            "devices on few cores scale like the same number of hosts")
         ->check(CLI::Range(0.0, 3600.0))
+        ->check(refuse_nan)
         ->type_name("SECONDS");
     static const std::map<std::string, offload::service::confinement> confinements{
         {"off", offload::service::confinement::off},

@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include "base/read_file.h"
+#include "base/tool_main.h"
 #include "diomp.h"
 #include "multihost/allocation.h"
 #include "multihost/remote_shell.h"
@@ -141,6 +142,7 @@ void add_options(CLI::App &app, run_options &options) {
         ->type_name("NAME[=VALUE]");
     app.add_option("--timeout", options.timeout_s, "End the job after this time, with status 124")
         ->check(CLI::Range(0.0, 1e9))
+        ->check(refuse_nan)
         ->type_name("SECONDS");
     add_host_options(app, options.hosts);
     app.add_flag("-q,--quiet", options.quiet, "Do not say why a job failed");
