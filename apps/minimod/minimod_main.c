@@ -143,16 +143,7 @@ static int run(const minimod_options *o) {
         any_failed(1, message);
         return 2;
     }
-    if (!steps_choose(o)) {
-        // Only minimod-region refuses a wavefront.
-        if (strcmp(o->region, "auto") == 0 && !o->teams) {
-            snprintf(message, sizeof message, "--wavefront %d: minimod-region has no wavefront",
-                     o->wavefront);
-        } else {
-            snprintf(message, sizeof message,
-                     "--region %s, --teams %d: minimod-region alone has %s", o->region, o->teams,
-                     "step, plan and run, and teams to choose; it has no --wavefront");
-        }
+    if (!steps_choose(o, message, sizeof message)) {
         any_failed(1, message);
         return 2;
     }

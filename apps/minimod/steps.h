@@ -10,8 +10,9 @@
 #include "minimod/minimod_options.h"
 #include "minimod/minimod_run.h"
 
-// Returns 0 if the program does not have the form that --region and --teams choose.
-int steps_choose(const minimod_options *o);
+// Returns 0, and a message, if the program does not have the form that --region, --teams and
+// --wavefront choose.
+int steps_choose(const minimod_options *o, char *message, size_t size);
 // Call after compute_enter; comm_barrier must follow before steps_run.
 void steps_init(const model *m, const minimod_options *o, float *fields[2], float *seismogram);
 // Runs all steps, and adds up the times of the exchange in `result`; -1: they are not known.

@@ -5,9 +5,17 @@
 #include "minimod/halo.h"
 #include "minimod/steps.h"
 
+#include <stdio.h>
 #include <string.h>
 
-int steps_choose(const minimod_options *o) { return strcmp(o->region, "auto") == 0 && !o->teams; }
+int steps_choose(const minimod_options *o, char *message, size_t size) {
+    if (strcmp(o->region, "auto") == 0 && !o->teams) {
+        return 1;
+    }
+    snprintf(message, size, "--region %s, --teams %d: minimod-region alone has %s", o->region,
+             o->teams, "step, plan and run, and teams to choose");
+    return 0;
+}
 
 void steps_init(const model *m, const minimod_options *o, float *fields[2], float *seismogram) {
     (void)o;

@@ -23,12 +23,21 @@ static int has_plan;
 static int steps_before;      // region_plan's; mapped
 static int has_team_per_item; // and each team all its threads
 
-int steps_choose(const minimod_options *o) {
+int steps_choose(const minimod_options *o, char *message, size_t size) {
     is_one_region = strcmp(o->region, "run") == 0;
     has_plan = strcmp(o->region, "plan") == 0;
     const int is_known = is_one_region || has_plan || strcmp(o->region, "auto") == 0 ||
                          strcmp(o->region, "step") == 0;
-    return is_known && o->wavefront == 1;
+    if (!is_known) {
+        snprintf(message, size, "--region %s: minimod-region has auto, step, plan and run",
+                 o->region);
+        return 0;
+    }
+    if (o->wavefront != 1) {
+        snprintf(message, size, "--wavefront %d: minimod-region has no wavefront", o->wavefront);
+        return 0;
+    }
+    return 1;
 }
 
 // With OMP_TARGET_OFFLOAD=DISABLED, regions run on the host.

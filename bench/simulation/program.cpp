@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-sim: collectives of the library, or of SMPI, on a simulated machine. One line of JSON for
 // each collective and size. docs/simulation.md
+#include "base/command_line.h"
 #include "measured.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -55,8 +55,8 @@ void add_machine_options(CLI::App &app, machine &into) {
     app.add_option("--per-node", into.ranks_per_node, "ranks on each node")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
-    auto const seconds = CLI::Range(0.0, 1.0);
-    auto const speed = CLI::Range(1.0, 1e15);
+    auto const seconds = diomp::number_range(0.0, 1.0);
+    auto const speed = diomp::number_range(1.0, 1e15);
     app.add_option("--bandwidth", into.link_bandwidth, "of a link, bytes per second")->check(speed);
     app.add_option("--latency", into.link_latency_s, "of a link, seconds")->check(seconds);
     app.add_option("--overhead", into.overhead_s, "of sending or receiving a message, seconds")
@@ -237,7 +237,9 @@ int main(int argc, char **argv) {
     arguments given;
     CLI::App app("Collectives on a simulated machine", "diomp-sim");
     add_options(app, given);
-    CLI11_PARSE(app, argc, argv);
+    if (auto const status = diomp::parse_command_line(app, EXIT_FAILURE, argc, argv)) {
+        return *status;
+    }
     if (given.halvings) {
         given.slicing.forced = {.num_halvings = *given.halvings, .has_lag = given.overlaps};
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The runtime in a session of a remote device: the calls of its regions.
+#include "api/internal/last_error.h"
 #include "api/internal/state.h"
 #include "coll/collective.h"
 #include "device_coll/session_call.h"

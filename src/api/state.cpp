@@ -2,9 +2,9 @@
 #include "api/internal/state.h"
 
 #include "api/internal/error_mode.h"
+#include "api/internal/last_error.h"
 #include "base/biased_mutex.h"
 #include "base/log.h"
-#include "base/per_thread.h"
 #include "base/standard_descriptors.h"
 #include "diomp/binding.hpp"
 #include "diomp/process.h"
@@ -46,7 +46,6 @@ using std::chrono::milliseconds;
 enum class phase { not_started, running, finishing, finished, exiting, exited, forked };
 
 struct process_state {
-    std::atomic<error_observer> observer{nullptr};
     std::mutex mutex; ///< start and finish; first in the lock order
     std::atomic<phase> now{phase::not_started};
     /// The runtime, also while g_runtime is null. The thread that exchanges it for null ends it.
@@ -63,13 +62,6 @@ process_state &state() {
     static auto *const only = new process_state;
     return *only;
 }
-
-struct reported_error {
-    std::string text;
-    int status = OMPX_SUCCESS;
-};
-struct last_error_tag {};
-reported_error &last_error() { return per_thread<reported_error, last_error_tag>::get(); }
 
 void publish(runtime::runtime &running, offload::remote_memory *remote) {
     auto const &job = running.job();
@@ -413,15 +405,10 @@ void fail_later(const char *function, const error &failure) noexcept {
     end_job(1, text, failure.code());
 }
 
-void observe_errors(error_observer observer) { state().observer.store(observer); }
-
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept {
     block_if_exiting();
-    if (error_observer const observer = state().observer.load(std::memory_order_relaxed)) {
-        observer(function, arguments, failure);
-    }
     std::string const text = format_error(function, arguments, failure);
-    last_error() = {text, failure.code()};
+    record_error(function, arguments, failure, text);
     if (errors_in_effect() == error_policy::return_status) {
         runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
         if (failure.code() == OMPX_ERR_PEER && running != nullptr) {
@@ -455,9 +442,5 @@ void ompx_abort(int code) noexcept {
     diomp::api::runtime_access const here("ompx_abort"); // keeps the runtime from ending meanwhile
     diomp::api::end_job(code, fmt::format("ompx_abort({})", code), OMPX_SUCCESS);
 }
-
-const char *ompx_last_error(void) noexcept { return diomp::api::last_error().text.c_str(); }
-
-int ompx_last_error_status(void) noexcept { return diomp::api::last_error().status; }
 
 } // extern "C"

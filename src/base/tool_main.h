@@ -4,11 +4,8 @@
 // std::terminate.
 #pragma once
 
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <string>
 
 namespace diomp {
 
@@ -26,11 +23,6 @@ int run_tool(const char *name, const Body &body) noexcept {
         std::fprintf(stderr, "%s: an exception of an unknown type\n", name);
     }
     return status_unhandled_exception;
-}
-
-/// For an option whose range CLI11 checks: it takes "nan" for a number in every range.
-inline std::string refuse_nan(const std::string &text) {
-    return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : "";
 }
 
 } // namespace diomp

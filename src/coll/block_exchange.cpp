@@ -87,7 +87,7 @@ status exchange_between_nodes(const member_call &call) {
     for (auto const &each : pairs) {
         DIOMP_TRY(each->finish());
     }
-    return internode.current().late_mismatch();
+    return {};
 }
 
 std::vector<std::uint32_t> all_ranks(const member_map &map) {

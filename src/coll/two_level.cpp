@@ -185,8 +185,7 @@ status run_two_level(two_level_call &call) {
         group::log_protocol("call {}: {}", call.internode.current().number(),
                             outcome ? "done" : outcome.failure().message());
     }
-    DIOMP_TRY(std::move(outcome));
-    return call.internode.current().late_mismatch();
+    return outcome;
 }
 
 status two_level_call::run_intra_node(operation what, void *to, const void *from,

@@ -45,7 +45,7 @@ public:
             }
         }
         if (left_ > 0) {
-            position_ = --left_ > 0 ? trial_calls : 0;
+            position_ = --left_ == 0 ? 0 : position_;
         } else if (follows_choice) {
             ++position_;
         }

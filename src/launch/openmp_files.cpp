@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace diomp::launch {
@@ -23,8 +24,6 @@ bool is_younger(const timespec &file) {
                                          : file.tv_nsec >= started.tv_nsec;
 }
 
-} // namespace
-
 void remove_openmp_files(pid_t dead_child) noexcept {
     // libomp 14 to 22 (kmp_runtime.cpp, __kmp_register_library_startup) uses /tmp where there is no
     // shared memory.
@@ -38,6 +37,16 @@ void remove_openmp_files(pid_t dead_child) noexcept {
             ::unlink(path.data());
         }
     }
+}
+
+} // namespace
+
+pid_t reap_child(pid_t child, int *how, int options) noexcept {
+    pid_t const reaped = ::waitpid(child, how, options);
+    if (reaped > 0) {
+        remove_openmp_files(reaped);
+    }
+    return reaped;
 }
 
 } // namespace diomp::launch

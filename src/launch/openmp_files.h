@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Removal of files that libomp leaves in /dev/shm when its process is killed. libomp registers
-// itself in a file named after the process id and user id, and removes it at a normal exit.
+// Reaping of children that may have used OpenMP. libomp registers itself in a file in /dev/shm,
+// named after the process id and user id, which stays if its process is killed or calls _exit().
 #pragma once
 
 #include <sys/types.h>
 
 namespace diomp::launch {
 
-/// Removes the file of the caller's child, which has just been reaped. Removes only a file of this
-/// user that is younger than the calling process: where another PID namespace shares /dev/shm, an
-/// older file may belong to one of its processes.
-void remove_openmp_files(pid_t dead_child) noexcept;
+/// waitpid(child, how, options) and, if a child was reaped, removal of its libomp's file. Removes
+/// only a file of this user that is younger than the calling process: where another PID namespace
+/// shares /dev/shm, an older file may belong to one of its processes.
+pid_t reap_child(pid_t child, int *how = nullptr, int options = 0) noexcept;
 
 } // namespace diomp::launch

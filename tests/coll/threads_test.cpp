@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The collectives with threads as ranks, so that the sanitizers see all members at once.
-#include "base/autotuner.h"
 #include "coll/requests.h"
 #include "coll/thread_calls.h"
+#include "group/agreed_autotuner.h"
 #include "rma/event.h"
 #include "support/sanitized.h"
 
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(placements, collective_series,
 TEST_P(collective_series, large_calls_are_right) {
     int const copies_before = test::thread_node::num_private_copies;
     thread_groups job(make_ranks(), workspace_bytes, GetParam());
-    constexpr int series = 2 * autotuner::trial_length + 2;
+    constexpr int series = group::agreed_autotuner::trial_calls + 2;
     // From 32 KiB on; a bcast is shared from 16 KiB per member on.
     std::size_t const count = std::max<std::size_t>(40, 20 * GetParam().size()) * 1024 / 8;
     job.run([&](world_rank self) {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "command_line.h"
 
-#include "base/tool_main.h"
+#include "base/command_line.h"
 
-#include <CLI/CLI.hpp>
-
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -46,16 +43,14 @@ command_line parse_command_line(int argc, char **argv) {
         ->type_name("N");
     app.add_option("--greeting-timeout", chosen.server.handshake_timeout_s,
                    "Time limit of a connection for authenticating with the token")
-        ->check(CLI::Range(0.01, 3600.0))
-        ->check(refuse_nan)
+        ->check(number_range(0.01, 3600.0))
         ->capture_default_str()
         ->type_name("SECONDS");
     app.add_option(
            "--least-kernel-time", chosen.server.min_kernel_time_s,
            "For measurements: a shorter kernel sleeps for the rest of this time, so that many "
            "devices on few cores scale like the same number of hosts")
-        ->check(CLI::Range(0.0, 3600.0))
-        ->check(refuse_nan)
+        ->check(number_range(0.0, 3600.0))
         ->type_name("SECONDS");
     static const std::map<std::string, offload::service::confinement> confinements{
         {"off", offload::service::confinement::off},
@@ -80,13 +75,8 @@ command_line parse_command_line(int argc, char **argv) {
     // Passed by diomp-run, since a remote shell does not preserve which signals are ignored.
     app.add_option("--ignore-signals", chosen.ignored_signals)->group("");
     app.set_version_flag("--version", "diomp-deviced (DiOMP) " DIOMP_VERSION);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success &request) {
-        std::exit(app.exit(request));
-    } catch (const CLI::ParseError &misuse) {
-        std::fprintf(stderr, "diomp-deviced: %s\nTry 'diomp-deviced --help'.\n", misuse.what());
-        std::exit(EXIT_FAILURE);
+    if (auto const status = diomp::parse_command_line(app, EXIT_FAILURE, argc, argv)) {
+        std::exit(*status);
     }
     return chosen;
 }

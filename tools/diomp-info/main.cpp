@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // diomp-info: shows the installation, the machine and the settings.
+#include "base/command_line.h"
 #include "base/tool_main.h"
 #include "bug_report.h"
 #include "build_info.h"
@@ -9,16 +10,17 @@
 #include "topology.h"
 #include "tuning_page.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace {
 
 int run(int argc, char **argv) {
     CLI::App app("Shows DiOMP's version, what was built in, the machine, ranks and "
-                 "segments. Run it under diomp-run to see a job's ranks.");
+                 "segments. Run it under diomp-run to see a job's ranks.",
+                 "diomp-info");
     bool as_json = false;
     bool doctor = false;
     bool build = false;
@@ -73,13 +75,8 @@ int run(int argc, char **argv) {
         ->needs(bug_report_flag);
     // Internal: --doctor starts this program with it as the ranks of a small job.
     app.add_flag("--probe-rank", probe)->group("");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success &request) {
-        return app.exit(request);
-    } catch (const CLI::ParseError &misuse) {
-        fmt::print(stderr, "diomp-info: {}\nTry 'diomp-info --help'.\n", misuse.what());
-        return 1;
+    if (auto const status = diomp::parse_command_line(app, EXIT_FAILURE, argc, argv)) {
+        return *status;
     }
 
     if (probe) {

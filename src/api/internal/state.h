@@ -135,10 +135,6 @@ void fail_later(const char *function, const error &failure) noexcept;
 /// the job, or keeps the text for ompx_last_error() and returns the code. Does not return if
 /// another thread ends the process.
 int fail(const char *function, const std::string &arguments, const error &failure) noexcept;
-/// Receives all errors of calls. Any thread.
-using error_observer = void (*)(const char *function, const std::string &arguments,
-                                const error &failure);
-void observe_errors(error_observer observer);
 /// The error of a call without a runtime: not started, ended, or in a forked child.
 error state_error();
 

@@ -21,7 +21,6 @@
 #include <map>
 #include <mutex>
 #include <sstream>
-#include <sys/wait.h>
 #include <unordered_map>
 
 namespace {
@@ -293,8 +292,7 @@ result<plugin_devices> query_plugin(const std::string &plugin) {
         text.append(chunk.data(), static_cast<std::size_t>(std::max<ssize_t>(nbytes, 0)));
     }
     if (pid > 0) {
-        ::waitpid(pid, nullptr, 0);
-        launch::remove_openmp_files(pid); // the child ends without exit handlers
+        launch::reap_child(pid);
     }
     plugin_devices found;
     std::istringstream lines(text);

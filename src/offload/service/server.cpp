@@ -118,13 +118,11 @@ server::server(unique_fd listener, secure::secret token, server_options chosen)
 server::~server() {
     for (auto const &[pid, session] : sessions_) {
         ::kill(pid, SIGKILL);
-        ::waitpid(pid, nullptr, 0);
-        launch::remove_openmp_files(pid);
+        launch::reap_child(pid);
     }
     sessions_.clear();
     // Others remove the folders of sessions, and may be killed once this process has ended.
-    for (pid_t pid = 0; (pid = ::waitpid(-1, nullptr, 0)) > 0;) {
-        launch::remove_openmp_files(pid);
+    while (launch::reap_child(-1) > 0) {
     }
 }
 
@@ -266,8 +264,7 @@ void server::run_session_process(session_process &own, const lent_device &device
 
 void server::reap() {
     int how = 0;
-    for (pid_t pid = 0; (pid = ::waitpid(-1, &how, WNOHANG)) > 0;) {
-        launch::remove_openmp_files(pid);
+    for (pid_t pid = 0; (pid = launch::reap_child(-1, &how, WNOHANG)) > 0;) {
         auto const found = sessions_.find(pid);
         if (found == sessions_.end()) {
             continue;

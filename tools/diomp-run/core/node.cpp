@@ -214,9 +214,7 @@ void node::reap(pid_t pid) {
                           return each.process.pid() == pid;
                       });
     if (!ours) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) {
-            launch::remove_openmp_files(pid);
-        }
+        launch::reap_child(pid, nullptr, WNOHANG);
     }
 }
 

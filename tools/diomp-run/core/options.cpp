@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "options.h"
 
+#include "base/command_line.h"
 #include "base/read_file.h"
-#include "base/tool_main.h"
 #include "diomp.h"
 #include "multihost/allocation.h"
 #include "multihost/remote_shell.h"
 #include "own_process.h"
 #include "report.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,8 +140,7 @@ void add_options(CLI::App &app, run_options &options) {
         ->take_all()
         ->type_name("NAME[=VALUE]");
     app.add_option("--timeout", options.timeout_s, "End the job after this time, with status 124")
-        ->check(CLI::Range(0.0, 1e9))
-        ->check(refuse_nan)
+        ->check(number_range(0.0, 1e9))
         ->type_name("SECONDS");
     add_host_options(app, options.hosts);
     app.add_flag("-q,--quiet", options.quiet, "Do not say why a job failed");
@@ -241,13 +239,9 @@ std::variant<run_options, int> parse_command_line(int argc, const char *const *a
                  "diomp-run");
     app.formatter(std::make_shared<formatter>());
     add_options(app, options);
-    try {
-        app.parse(words_in_reverse(app, argc, argv));
-    } catch (const CLI::Success &request) {
-        return app.exit(request);
-    } catch (const CLI::ParseError &misuse) {
-        std::fprintf(stderr, "diomp-run: %s\nTry 'diomp-run --help'.\n", misuse.what());
-        return status_usage;
+    if (auto const status =
+            diomp::parse_command_line(app, status_usage, words_in_reverse(app, argc, argv))) {
+        return *status;
     }
     if (auto const taken = use_allocation(options); !taken) {
         std::fprintf(stderr, "diomp-run: %s\n", describe(taken.failure()).c_str());

@@ -190,11 +190,7 @@ bool kill_and_reap_children(pid_t except, double limit_s) {
         bool left = false;
         for (pid_t const child : children) {
             kill(child, SIGKILL);
-            pid_t const reaped = waitpid(child, nullptr, WNOHANG);
-            if (reaped == child) {
-                launch::remove_openmp_files(child);
-            }
-            left = reaped == 0 || left;
+            left = launch::reap_child(child, nullptr, WNOHANG) == 0 || left;
         }
         if (left && std::chrono::steady_clock::now() > deadline) {
             return false;

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
@@ -52,9 +51,7 @@ void watched_process::signal_group(int signal) const {
 }
 
 std::optional<error> watched_process::reap() {
-    pid_t const ended = pid();
-    waitpid(ended, nullptr, 0);
-    launch::remove_openmp_files(ended);
+    launch::reap_child(pid());
     return std::exchange(process_, spawned_process()).start_failure();
 }
 

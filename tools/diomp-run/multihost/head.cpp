@@ -229,8 +229,8 @@ void head::on_deadline() {
 }
 
 void head::on_child(pid_t pid) {
-    if (!launcher_->owns(pid) && waitpid(pid, nullptr, WNOHANG) == pid) {
-        launch::remove_openmp_files(pid);
+    if (!launcher_->owns(pid)) {
+        launch::reap_child(pid, nullptr, WNOHANG);
     }
 }
 
