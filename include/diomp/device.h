@@ -39,7 +39,7 @@ extern "C" {
  * parallel region they are the calls of one thread.
  */
 
-#if defined(__NVPTX__) || defined(__AMDGCN__)
+#if defined(DIOMP_FOR_GPU_)
 #include "device_gpu.h"
 #endif
 
@@ -56,7 +56,7 @@ extern "C" {
 /** ompx_put() by all threads of a team. */
 static inline int ompx_team_put(int rank, void *dst, const void *src,
                                 size_t nbytes) OMPX_NOEXCEPT_ {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
+#if defined(DIOMP_FOR_GPU_)
     return diomp_team_put(rank, dst, src, nbytes);
 #else
     DIOMP_FOR_TEAM_(ompx_put(rank, dst, src, nbytes))
@@ -66,7 +66,7 @@ static inline int ompx_team_put(int rank, void *dst, const void *src,
 /** ompx_get() by all threads of a team. */
 static inline int ompx_team_get(void *dst, int rank, const void *src,
                                 size_t nbytes) OMPX_NOEXCEPT_ {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
+#if defined(DIOMP_FOR_GPU_)
     return diomp_team_get(dst, rank, src, nbytes);
 #else
     DIOMP_FOR_TEAM_(ompx_get(dst, rank, src, nbytes))
@@ -78,7 +78,7 @@ static inline int ompx_team_get(void *dst, int rank, const void *src,
 static inline int ompx_team_put_signal(int rank, void *dst, const void *src, size_t nbytes,
                                        uint64_t *signal, uint64_t value,
                                        ompx_signal_op_t op) OMPX_NOEXCEPT_ {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
+#if defined(DIOMP_FOR_GPU_)
     return diomp_team_put_signal(rank, dst, src, nbytes, signal, value, op);
 #else
     DIOMP_FOR_TEAM_(ompx_put_signal(rank, dst, src, nbytes, signal, value, op))

@@ -32,7 +32,7 @@ DIOMP_DEVICE_CALL_ int diomp_ring_atomic_fetch(struct diomp_endpoint *own,
     uint64_t const nbytes = diomp_atomic_bytes(type);
     uint64_t value = 0;
     int status;
-    if (op < 0 || op > OMPX_NO_OP) {
+    if (!diomp_atomic_has(type, op)) {
         return diomp_device_fail(own, call, DIOMP_DEVICE_UNKNOWN_OP);
     }
     if (op != OMPX_NO_OP) {

@@ -186,8 +186,12 @@ DIOMP_ON_DEVICE_ struct diomp_part diomp_own_part(void) {
 
 /* The status of the thread that asks the proxy for all threads of its team. */
 #pragma omp begin declare target device_type(nohost)
+#if defined(DIOMP_TEST_AS_GPU)
+static int diomp_team_status; /* processors run one team after the other */
+#else
 static int diomp_team_status __attribute__((loader_uninitialized));
 #pragma omp allocate(diomp_team_status) allocator(omp_pteam_mem_alloc)
+#endif
 #pragma omp end declare target
 
 /* Ends a call by a team: all threads return the status of the first one, or their own. */

@@ -77,6 +77,24 @@ DIOMP_ON_DEVICE_ uint64_t diomp_atomic_bytes(int type) {
     }
 }
 
+/** Whether diomp_atomic_apply() knows the operator, for a type that atomics accept. */
+DIOMP_ON_DEVICE_ int diomp_atomic_has(int type, int op) {
+    switch (op) {
+    case OMPX_SUM:
+    case OMPX_MIN:
+    case OMPX_MAX:
+    case OMPX_REPLACE:
+    case OMPX_NO_OP:
+        return 1;
+    case OMPX_BAND:
+    case OMPX_BOR:
+    case OMPX_BXOR:
+        return type != OMPX_FLOAT && type != OMPX_DOUBLE;
+    default:
+        return 0;
+    }
+}
+
 /** *result = *at; *at = *at op *operand, for a type that atomics accept. `result` may be null.
  * Returns a reason. */
 DIOMP_ON_DEVICE_ int diomp_atomic_apply(char *at, const void *operand, void *result, int type,

@@ -48,7 +48,7 @@ OMPX_API_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_;
 /* NOLINTBEGIN(readability-identifier-naming,modernize-use-nullptr) */
 OMPX_API_ int ompx_event_test_started_(ompx_event_t *event, int *done) OMPX_NOEXCEPT_;
 OMPX_API_ int ompx_event_wait_started_(ompx_event_t *event) OMPX_NOEXCEPT_;
-#if !defined(OMPX_NO_INLINE) && !defined(__NVPTX__) && !defined(__AMDGCN__)
+#if !defined(OMPX_NO_INLINE) && !defined(DIOMP_FOR_GPU_)
 #define OMPX_IN_LINE_ extern __inline__ __attribute__((gnu_inline))
 OMPX_IN_LINE_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
     if (event == NULL || *event != NULL || done == NULL) {

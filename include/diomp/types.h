@@ -14,6 +14,11 @@
 #include <omp.h>
 #endif
 
+/* clang compiles for a GPU. Tests have the same code compiled for a processor. */
+#if defined(__NVPTX__) || defined(__AMDGCN__) || defined(DIOMP_TEST_AS_GPU)
+#define DIOMP_FOR_GPU_ 1
+#endif
+
 #if defined(__cplusplus)
 #define OMPX_NOEXCEPT_ noexcept
 #else

@@ -214,6 +214,8 @@ void diomp::api::publish_devices(runtime::runtime &running, offload::remote_memo
     g_active_calls.store(0, std::memory_order_release);
 }
 
+const diomp_offload_table *diomp::api::offload_table() { return &table; }
+
 void diomp::api::on_images_registered() {
     g_has_images.store(true, std::memory_order_release);
     active_call const inside;

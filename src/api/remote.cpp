@@ -65,6 +65,7 @@ result<std::unique_ptr<remote::client>> connect(diomp::launch::launcher *job = n
     bool const has_nodes =
         settings.value().transport.conduit == "auto" || settings.value().transport.conduit == "shm";
     chosen.job.node_size = has_nodes ? settings.value().transport.node_size : 1;
+    chosen.job.gpu_segment_bytes = settings.value().offload.segment_size_bytes;
     chosen.encrypts_data = settings.value().transport.encrypt == diomp::encryption::all;
     chosen.network_device_memory = settings.value().transport.network_device_memory;
     chosen.split_threshold_bytes = settings.value().remote.split_threshold_bytes;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // The runtime in a session of a remote device: the calls of its regions.
+#include "api/internal/session.h"
+
 #include "api/internal/last_error.h"
 #include "api/internal/state.h"
-#include "coll/collective.h"
-#include "device_coll/session_call.h"
-#include "group/registry.h"
 #include "launch/host.h"
 #include "launch/launch.h"
 #include "launch/same_node.h"
@@ -12,7 +11,6 @@
 #include "memory/memory.h"
 #include "memory/static_pages.h"
 #include "messaging/engine.h"
-#include "offload/session_table.h"
 #include "rma/rma.h"
 #include "runtime/collective_allocator.h"
 #include "runtime/runtime.h"
@@ -21,13 +19,12 @@
 
 #include <array>
 #include <cstdio>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unistd.h>
 #include <utility>
-#include <vector>
+
+const diomp_session *diomp::api::g_session = nullptr;
 
 namespace {
 
@@ -85,7 +82,7 @@ private:
     diomp::launch::job_info info_;
 };
 
-const diomp_session *g_session = nullptr; ///< written once, before the runtime starts
+using diomp::api::g_session;
 
 void report(const char *function, const std::string &arguments, const error &failure) {
     g_session->report(g_session->errors, failure.code(), function, arguments.c_str(),
@@ -119,79 +116,20 @@ status start(const diomp_session &session) {
                      "install both from the same build");
     }
     g_session = &session;
+    bool const has_gpu = session.memory == nullptr;
     diomp::api::observe_errors(report);
     auto launcher = std::make_unique<session_launcher>(session);
     DIOMP_TRY(launcher->start());
     DIOMP_TRY(diomp::api::start_runtime(std::move(launcher)));
     diomp::runtime::runtime &running = *diomp::api::g_runtime.load();
+    if (has_gpu) {
+        diomp::api::use_gpu_of_session(running);
+        return {};
+    }
     if (session.map != nullptr) {
         DIOMP_TRY(map_into_segments(session, running));
     }
     return running.allocator().register_symmetric(session.memory, session.memory_bytes);
-}
-
-/// The groups of hosts whose calls this session makes, by the hosts' ids. They are not those of
-/// regions, which may make calls at the same time.
-struct host_groups {
-    std::mutex mutex; ///< leaf lock
-    std::map<std::uint64_t, ompx_group_t> all;
-};
-host_groups &groups_of_hosts() {
-    static auto &only = *new host_groups; // the library has no static object with a destructor
-    return only;
-}
-
-result<ompx_group_t> find_group(diomp::runtime::runtime &running,
-                                const diomp::device_coll::session_call &call) {
-    host_groups &known = groups_of_hosts();
-    {
-        std::lock_guard const guard(known.mutex);
-        if (auto const found = known.all.find(call.group); found != known.all.end()) {
-            return found->second;
-        }
-    }
-    if (call.ranks.empty()) {
-        return error(OMPX_ERR_STATE, "the session does not have the group of the call");
-    }
-    // Not under the lock, since it waits for the other members. A host makes the calls of one group
-    // one after another, those of groups of the same members in any order.
-    auto made = running.collectives().groups().create(call.ranks, call.group);
-    DIOMP_TRY(made);
-    std::lock_guard const guard(known.mutex);
-    known.all[call.group] = made.value();
-    return made;
-}
-
-status free_group(diomp::runtime::runtime &running, std::uint64_t of_host) {
-    host_groups &known = groups_of_hosts();
-    ompx_group_t freed = nullptr;
-    {
-        std::lock_guard const guard(known.mutex);
-        auto const found = known.all.find(of_host);
-        if (found == known.all.end()) {
-            return {};
-        }
-        freed = found->second;
-        known.all.erase(found);
-    }
-    return running.collectives().free_group(freed);
-}
-
-status run_collective(std::string_view encoded) {
-    diomp::runtime::runtime *const running = diomp::api::g_runtime.load();
-    if (running == nullptr) {
-        return error(OMPX_ERR_STATE, "the runtime of regions has ended");
-    }
-    auto call = diomp::device_coll::decode_session_call(encoded);
-    DIOMP_TRY(call);
-    if (call.value().args.what == diomp::sync::operation::none) {
-        return free_group(*running, call.value().group);
-    }
-    auto handle = find_group(*running, call.value());
-    DIOMP_TRY(handle);
-    auto members = running->collectives().groups().find(handle.value());
-    DIOMP_TRY(members);
-    return running->collectives().on_host().run(*members.value(), call.value().args);
 }
 
 } // namespace
@@ -233,17 +171,6 @@ void diomp_session_lost(int32_t rank_in_world) noexcept {
             running->connection().engine().fail_waits(
                 fmt::format("rank {}: its session on this host has ended", each.value()));
         }
-    }
-}
-
-[[gnu::visibility("default")]] void diomp_session_collective(const char *call, size_t call_bytes,
-                                                             diomp_session_failure fail,
-                                                             void *into) noexcept;
-void diomp_session_collective(const char *call, size_t call_bytes, diomp_session_failure fail,
-                              void *into) noexcept {
-    if (status const done = run_collective({call, call_bytes}); !done) {
-        fail(into, done.failure().code(), done.failure().message().c_str(),
-             done.failure().remedy().c_str());
     }
 }
 

@@ -116,6 +116,21 @@ bool device_allocator::release(int device, void *address) {
     return true;
 }
 
+device_segment *device_allocator::lend_segment(const diomp_offload_request &request) {
+    std::lock_guard const guard(lending_mutex_);
+    device_segment *const made = segments_.make(request);
+    if (made == nullptr || made->num_allocations() > 0) {
+        return made;
+    }
+    if (!made->allocate_all()) {
+        return nullptr;
+    }
+    if (made->memory() != nullptr) {
+        publish_growth(*made->memory());
+    }
+    return made;
+}
+
 void device_allocator::publish_growth(segment_memory &of) {
     if (of.take_growth()) {
         directory_.publish_commit();

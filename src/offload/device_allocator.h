@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 namespace diomp::rma {
 class transfers;
@@ -48,6 +49,9 @@ public:
     /// device_allocation.
     result<std::uint64_t> allocate_kind(int device, ompx_mem_kind_t kind, std::size_t nbytes,
                                         std::uint64_t number);
+    /// Creates the segment of a device, for an owner in another process that keeps its heap: here
+    /// all of it is allocated, as symmetric and as mapped memory. Null: the device has none.
+    device_segment *lend_segment(const diomp_offload_request &request);
     /// Frees an allocation. Waits for own device transfers, and for the sharers to invalidate their
     /// entries.
     status deallocate(device_segment &segment, std::uint64_t offset);
@@ -68,6 +72,7 @@ private:
     local_rank local_rank_;
     std::unique_ptr<inflight_guard> const inflight_;
     std::atomic<bool> has_warned_{false};
+    std::mutex lending_mutex_; ///< serialises lend_segment
 };
 
 } // namespace diomp::offload

@@ -59,6 +59,9 @@ public:
     /// use (find_and_use).
     std::optional<std::uint64_t> allocate(const device_allocation &request, std::size_t alignment,
                                           bool *is_mapped_again = nullptr);
+    /// Allocates all of a segment without allocations: the first half as symmetric memory, the
+    /// second one as OpenMP's. False: the device has no memory for it.
+    bool allocate_all();
     /// Finds the allocation that contains the offset, or that ends there if no other begins there.
     [[nodiscard]] std::optional<device_allocation> find(std::uint64_t offset) const;
 

@@ -157,16 +157,6 @@ device_segments::make_on_remote_device(const diomp_offload_request &request) {
                                             remote_device_index{request.plugin_device});
 }
 
-/// An eighth of the GPU's memory: sessions may share it, and memory at other addresses is allocated
-/// where this process uses the first ones.
-std::size_t device_segments::default_bytes_on_service(int index) const {
-    constexpr std::size_t min_bytes = std::size_t{64} << 20;
-    constexpr std::size_t unit_bytes = std::size_t{2} << 20;
-    auto const about = remote()->devices().describe(index);
-    std::size_t const eighth = about ? about->memory_bytes / 8 : 0;
-    return std::max(min_bytes, eighth / unit_bytes * unit_bytes);
-}
-
 std::unique_ptr<device_segment>
 device_segments::make_on_accelerator(const diomp_offload_request &request) {
     accelerator const *const on =
@@ -175,9 +165,9 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
         return nullptr;
     }
     bool const is_on_service = on->made_by == vendor::service;
-    std::size_t const wanted_bytes = is_on_service && accelerator_bytes_ == 0
-                                         ? default_bytes_on_service(request.plugin_device)
-                                         : accelerator_bytes_;
+    std::size_t const wanted_bytes =
+        is_on_service ? remote()->devices().describe(request.plugin_device)->segment_bytes
+                      : accelerator_bytes_;
     std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
     auto memory = claimed != nullptr ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
                                      : segment_memory::create(*on, wanted_bytes, num_local_);
@@ -201,7 +191,9 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
         });
     }
     auto made = std::make_unique<device_segment>(request.device, memory.take());
-    if (status const reserved = made->set_up_barrier_words(); !reserved) {
+    // A service's GPU has its own runtime, which uses them.
+    if (status const reserved = is_on_service ? status() : made->set_up_barrier_words();
+        !reserved) {
         log(log_level::warn, "barriers in target regions on device {} fail: {}", request.device,
             reserved.failure().message());
     }

@@ -91,7 +91,6 @@ public:
 
 private:
     std::unique_ptr<device_segment> make_on_host(const diomp_offload_request &request);
-    [[nodiscard]] std::size_t default_bytes_on_service(int index) const;
     std::unique_ptr<device_segment> make_on_remote_device(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_on_accelerator(const diomp_offload_request &request);
 

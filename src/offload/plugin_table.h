@@ -10,11 +10,13 @@
 
 #include "offload/remote_table.h"
 
-#define DIOMP_PLUGIN_TABLE_VERSION 4
+#define DIOMP_PLUGIN_TABLE_VERSION 5
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct diomp_offload_table; // table.h
 
 struct diomp_plugin_table {
     uint32_t version;
@@ -43,6 +45,9 @@ struct diomp_plugin_table {
     const char *(*architecture)(int device);
     /// Memory of an initialised device, in bytes; 0: unknown.
     uint64_t (*memory_bytes)(int device);
+    /// The runtime of calls in regions, instead of one that libomptarget looks for. Call before the
+    /// first region. `runtime` lives until the process ends.
+    void (*use_runtime)(const struct diomp_offload_table *runtime);
 };
 
 typedef void (*diomp_take_plugins_function)(const struct diomp_plugin_table *table);

@@ -169,6 +169,23 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
         (max_bytes + host_page_bytes - 1) / host_page_bytes * host_page_bytes;
     std::vector<std::uint64_t> in_use;
     std::unique_ptr<device::memory> made;
+    auto const use = [&](std::uint64_t allocated, std::uint64_t base) {
+        if (!reserve_addresses(base, nbytes)) {
+            in_use.push_back(allocated);
+            return;
+        }
+        made = std::make_unique<reserved_memory>(
+            devices_, addresses_, device, allocated,
+            reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
+            nbytes);
+    };
+    // Calls in regions reach this one only.
+    if (std::uint64_t const segment = devices_.allocate_segment(device.value(), nbytes);
+        segment % host_page_bytes != 0) {
+        in_use.push_back(segment);
+    } else if (segment != 0) {
+        use(segment, segment);
+    }
     status failed;
     while (made == nullptr && failed && in_use.size() < max_attempts) {
         auto allocated = devices_.allocate(device.value(), nbytes + host_page_bytes);
@@ -176,16 +193,8 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
             failed = allocated.take_failure();
             break;
         }
-        std::uint64_t const base =
-            (allocated.value() + host_page_bytes - 1) / host_page_bytes * host_page_bytes;
-        if (reserve_addresses(base, nbytes)) {
-            made = std::make_unique<reserved_memory>(
-                devices_, addresses_, device, allocated.value(),
-                reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
-                nbytes);
-        } else {
-            in_use.push_back(allocated.value());
-        }
+        use(allocated.value(),
+            (allocated.value() + host_page_bytes - 1) / host_page_bytes * host_page_bytes);
     }
     for (std::uint64_t const each : in_use) {
         devices_.release(device.value(), each);

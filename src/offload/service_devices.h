@@ -22,7 +22,8 @@ public:
 
     struct description {
         std::string name;
-        std::size_t memory_bytes = 0; ///< of the job's smallest GPU of a service; 0: unknown
+        std::size_t memory_bytes = 0;  ///< of the job's smallest GPU of a service; 0: unknown
+        std::size_t segment_bytes = 0; ///< of its segment; equal on all ranks
     };
     /// Describes a GPU; nullopt: the device is a processor, or there is none.
     virtual std::optional<description> describe(int index) = 0;
@@ -30,6 +31,8 @@ public:
 
     /// Errors: OMPX_ERR_NOMEM.
     virtual result<std::uint64_t> allocate(int index, std::size_t nbytes) = 0;
+    /// Allocates the device's segment, which calls in its regions reach, once. 0: it has none.
+    virtual std::uint64_t allocate_segment(int index, std::size_t nbytes) = 0;
     virtual void release(int index, std::uint64_t address) = 0;
 
     virtual status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) = 0;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIOMP_SESSION_TABLE_VERSION 2
+#define DIOMP_SESSION_TABLE_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,9 +29,13 @@ struct diomp_session {
     /// Passes the value to `take`. Any thread.
     int (*get)(void *launcher, int32_t owner, const char *key, size_t key_bytes,
                void (*take)(void *into, const char *value, size_t value_bytes), void *into);
-    /// The device's memory: symmetric memory of that job.
+    /// The memory of a processor: symmetric memory of that job. Null: the device is a GPU.
     void *memory;
     size_t memory_bytes;
+    /// A GPU: LLVM's name for its plugin ("cuda", "amdgpu"), and its index there. It is device 0 of
+    /// the runtime.
+    const char *plugin;
+    int32_t plugin_device;
     /// The world of this process: sessions whose `node` is equal share memory.
     void *world;
     const char *node;
@@ -58,6 +62,16 @@ typedef void (*diomp_session_fence_function)(void);
 /// of the job. Any thread.
 typedef void (*diomp_session_lost_function)(int32_t rank_in_world);
 #define DIOMP_SESSION_LOST "diomp_session_lost"
+
+/// The segment of the GPU for the client, which keeps its heap: to this runtime all of it is
+/// allocated. Creates it if necessary; its size is DIOMP_DEVICE_SEGMENT_SIZE. Returns its address
+/// on the device; 0: it does not have `nbytes`, or the device has none. Any thread.
+typedef uint64_t (*diomp_session_segment_function)(uint64_t nbytes);
+#define DIOMP_SESSION_SEGMENT "diomp_session_segment"
+
+/// What libomptarget calls (table.h) in a session that drives a GPU: it allocates nothing.
+typedef const struct diomp_offload_table *(*diomp_session_regions_function)(void);
+#define DIOMP_SESSION_REGIONS "diomp_session_regions"
 
 /// Receives the error of a call; `code` is its status.
 typedef void (*diomp_session_failure)(void *into, int32_t code, const char *message,

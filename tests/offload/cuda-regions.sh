@@ -108,6 +108,10 @@ two="DIOMP_DEVICES_PER_RANK=2"
 run 2 4 offload_two_devices $two
 run 2 4 offload_pragma $two
 run 2 4 offload_endpoints $two
+# Calls in regions, in the code of GPUs: loads and stores, and requests.
+run 2 2 offload_device_calls_as_gpu $own
+run 2 2 offload_device_rings_as_gpu $own
+run 2 2 offload_device_rings_as_gpu $own DIOMP_DEVICE_CALLS=ring
 
 # GPUs of services, in the address space.
 large="DIOMP_DEVICE_SEGMENT_SIZE=256M"
@@ -126,6 +130,15 @@ lent 2 4 offload_pragma $two
 lent 2 4 offload_endpoints $two
 # More than a segment holds is an error, since its address says nothing about whose memory it is.
 lent 2 2 offload_service_gpu
+# Calls in their regions, from session to session: in one node, apart, and in pairs.
+for apart in "" DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx; do
+    lent 2 2 offload_device_calls_as_gpu $apart
+    lent 2 2 offload_device_rings_as_gpu $apart
+    lent 2 2 offload_device_calls_as_gpu $apart -- together
+done
+lent 4 4 offload_device_calls_as_gpu DIOMP_NODE_SIZE=2
+lent 3 3 offload_device_rings_as_gpu DIOMP_ENCRYPT=all DIOMP_NODE_SIZE=1
+lent 2 2 offload_device_calls_as_gpu DIOMP_TIMEOUT=1 -- timeout
 
 # Host devices, GPUs, remote processors and GPUs of services in one job.
 remote="DIOMP_LOCAL_DEVICES=off"

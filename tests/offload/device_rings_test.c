@@ -249,13 +249,16 @@ int main(void) {
     words = ompx_alloc(64 * sizeof(*words), 0, OMPX_MEM_SYMMETRIC);
     CHECK(source != NULL && target != NULL && shared != NULL && words != NULL);
     on_gpu = regions_run_on_gpu();
-    transfers(shared, 0);
+    /* Host memory is in no session of a GPU. */
+    if (!on_gpu || getenv("DIOMP_REMOTE_DEVICES") == NULL) {
+        transfers(shared, 0);
+        variables_of_the_region(shared);
+        by_teams();
+        signals();
+        atomics(words, 0);
+    }
     transfers(target, 1);
-    variables_of_the_region(shared);
     variables_of_the_region(target);
-    by_teams();
-    signals();
-    atomics(words, 0);
     atomics((uint64_t *)target, 1);
     if (me == 0) {
         printf("requests of %s: ok\n", on_gpu ? "a GPU" : "host devices");

@@ -2,12 +2,14 @@
 #ifndef DIOMP_TESTS_OFFLOAD_ON_GPU_H
 #define DIOMP_TESTS_OFFLOAD_ON_GPU_H
 
+#include <diomp.h>
+
 /* Whether regions of the default device run code for a GPU. */
 static int regions_run_on_gpu(void) {
     int gpu = 0;
 #pragma omp target map(from : gpu)
     {
-#if defined(__NVPTX__) || defined(__AMDGCN__)
+#if defined(DIOMP_FOR_GPU_)
         gpu = 1;
 #else
         gpu = 0;

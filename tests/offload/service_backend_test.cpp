@@ -24,6 +24,7 @@ constexpr std::size_t page = 4096;
 class scripted_devices final : public service_devices {
 public:
     std::deque<std::uint64_t> next_addresses;
+    std::uint64_t next_segment = 0;                    ///< 0: there is none
     std::map<std::uint64_t, std::vector<char>> memory; ///< [address]
     std::vector<std::uint64_t> released;
     int fails_after = -1; ///< copies; -1: none fails
@@ -39,6 +40,14 @@ public:
         std::uint64_t const address = next_addresses.front();
         next_addresses.pop_front();
         memory[address].resize(nbytes);
+        return address;
+    }
+    std::uint64_t allocate_segment(int index, std::size_t nbytes) override {
+        EXPECT_EQ(index, 0);
+        std::uint64_t const address = std::exchange(next_segment, 0);
+        if (address != 0) {
+            memory[address].resize(nbytes);
+        }
         return address;
     }
     void release(int /*index*/, std::uint64_t address) override {
@@ -97,6 +106,27 @@ protected:
     scripted_devices gpus;
     service_backend backend{gpus};
 };
+
+TEST_F(service_backend_test, the_segment_of_calls_in_regions_is_used_where_it_can_be) {
+    gpus.next_segment = make_range(16 * page, false);
+    std::uint64_t const segment = gpus.next_segment;
+    {
+        auto const made = backend.reserve(device_id(0), 4 * page);
+        ASSERT_TRUE(made);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(made.value()->base()), segment);
+        EXPECT_EQ(gpus.memory.begin()->second.size(), 4 * page);
+    }
+    EXPECT_EQ(gpus.released, std::vector{segment});
+    // Addresses that this process uses, or that begin within a page: other memory.
+    for (std::uint64_t const useless :
+         {make_range(16 * page, true), make_range(64 * page, true) + 128}) {
+        gpus.next_segment = useless;
+        gpus.released.clear();
+        auto const other = reserve();
+        EXPECT_NE(reinterpret_cast<std::uintptr_t>(other->base()), useless);
+        EXPECT_EQ(gpus.released, std::vector{useless});
+    }
+}
 
 TEST_F(service_backend_test, addresses_are_pages_of_the_device_that_the_process_lacks) {
     auto const memory = reserve(4 * page - 100);

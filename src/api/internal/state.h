@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+struct diomp_offload_table;
+
 namespace diomp::launch {
 class launcher;
 }
@@ -100,6 +102,8 @@ int default_device();
 /// Connects libomptarget and the runtime; in offload_table.cpp.
 /// `remote`: see offload::openmp.
 void publish_devices(runtime::runtime &running, offload::remote_memory *remote);
+/// What libomptarget calls.
+const diomp_offload_table *offload_table();
 /// Call after the program's constructors: other ranks may look up variables in its images.
 void on_images_registered();
 /// Makes the rank's first device OpenMP's default device, unless the user has set one. Call when

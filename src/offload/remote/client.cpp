@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -37,6 +38,17 @@ std::string choose_conduit(const world_terms &terms) {
     }
     // On TCP networks the tcp conduit is faster than UCX, and it authenticates its connections.
     return terms.have_adapters && !terms.encrypts_data ? "ucx" : "tcp";
+}
+
+/// An eighth of the smallest GPU's memory unless the user chooses: sessions may share a GPU, and
+/// memory at other addresses is allocated where this process uses the first ones.
+std::size_t choose_gpu_segment_bytes(std::size_t chosen, const world_terms &terms) {
+    constexpr std::size_t min_bytes = std::size_t{64} << 20;
+    constexpr std::size_t unit_bytes = std::size_t{2} << 20; // drivers round up to it
+    bool const is_known = terms.least_gpu_bytes != std::numeric_limits<std::size_t>::max();
+    std::size_t const wanted =
+        chosen != 0 ? chosen : std::max(min_bytes, is_known ? terms.least_gpu_bytes / 8 : 0);
+    return (wanted + unit_bytes - 1) / unit_bytes * unit_bytes;
 }
 
 /// Logs one warning for all devices whose data leaves this host.
@@ -107,7 +119,7 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
     for (auto const &each : devices_) {
         own.add(each->description());
     }
-    agreed_terms agreed{own, {own.num_devices}, {own.is_gpu}};
+    agreed_terms agreed{own, {own.num_devices}, {own.is_gpu}, 0};
     world_position &position = facts_.position;
     if (exchange) {
         position.num_clients = chosen.job.launcher->info().size;
@@ -118,6 +130,7 @@ result<world_terms> client::agree_on_terms(const options &chosen, const client_e
     }
     position.size = position.num_clients + agreed.all.num_devices;
     position.scope = agreed.all.is_on_one_host ? host_scope::one_host : host_scope::several_hosts;
+    facts_.num_speaking = agreed.num_speaking;
     facts_.num_devices = std::move(agreed.num_devices);
     facts_.is_gpu = std::move(agreed.is_gpu);
     auto const own_ranks = sessions_of(position.rank, facts_.num_devices);
@@ -153,7 +166,7 @@ status client::build_world(const options &chosen) {
     options.node_size = terms.node_size;
     options.network_device_memory = chosen.network_device_memory;
     std::vector<control_peer> sessions;
-    facts_.num_speaking = exchange ? terms.num_speaking : 0;
+    facts_.segments.of_gpu = choose_gpu_segment_bytes(chosen.job.gpu_segment_bytes, terms);
     auto const has_runtime_of = [&](const remote_device &device) {
         return has_runtime(static_cast<int>(device.index()));
     };
@@ -168,7 +181,8 @@ status client::build_world(const options &chosen) {
                               .encrypts_data = terms.encrypts_data,
                               .node_size = static_cast<std::uint32_t>(terms.node_size),
                               .has_runtime = has_runtime_of(*each),
-                              .timeout = chosen.job.timeout};
+                              .timeout = chosen.job.timeout,
+                              .segment_bytes = facts_.segments.of_gpu};
         // If it fails, the first fence reports why.
         static_cast<void>(each->session().connection().send(encode(join)));
         sessions.push_back({&each->session().connection(), each->label()});
@@ -203,9 +217,9 @@ status client::build_world(const options &chosen) {
     transport::arena const &memory = world_->arena();
     ::madvise(memory.slot(world_rank(0)), memory.span_bytes(), MADV_DONTFORK);
     // The rest is for stage buffers and for allocations that do not fit.
-    facts_.segment_bytes = std::min(terms.least_bytes, memory.usable_bytes()) /
-                           device_memory::num_stage_buffers *
-                           (device_memory::num_stage_buffers - 1) / segment_unit * segment_unit;
+    facts_.segments.of_processor =
+        std::min(terms.least_bytes, memory.usable_bytes()) / device_memory::num_stage_buffers *
+        (device_memory::num_stage_buffers - 1) / segment_unit * segment_unit;
     for (auto const &each : devices_) {
         each->set_up(*world_, observer_, chosen.defers_regions);
     }

@@ -58,6 +58,7 @@ public:
             launch::launcher *launcher = nullptr; ///< used in connect() only; null: no job
             std::string timeout = "0";            ///< DIOMP_TIMEOUT, of calls in regions
             int node_size = 0;                    ///< world_options::node_size
+            std::size_t gpu_segment_bytes = 0;    ///< DIOMP_DEVICE_SEGMENT_SIZE; 0: chosen
         };
         job_membership job;
     };
@@ -81,8 +82,12 @@ public:
     [[nodiscard]] const std::optional<error> &failure() const { return facts_.failure; }
     /// nullptr: the rank is not a device of this client.
     [[nodiscard]] remote_device *device_of(world_rank rank);
-    /// Size of the segments of devices, equal in the world; 0: a device has no memory in its slot.
-    [[nodiscard]] std::size_t segment_bytes() const { return facts_.segment_bytes; }
+    /// Sizes of the devices' segments, equal in the world.
+    struct segment_sizes {
+        std::size_t of_processor = 0; ///< in the slot; 0: a device has no memory there
+        std::size_t of_gpu = 0;       ///< outside the slot
+    };
+    [[nodiscard]] const segment_sizes &segments() const { return facts_.segments; }
     /// Whether the devices of all ranks of the job are in one world with those of this client.
     [[nodiscard]] bool is_of_job() const { return facts_.is_of_job; }
     /// Whether the sessions of the devices with this index of all ranks have a common runtime.
@@ -126,7 +131,7 @@ private:
         world_position position;
         std::vector<int> num_devices;          ///< [client]
         std::vector<std::vector<bool>> is_gpu; ///< [client][device]
-        std::size_t segment_bytes = 0;
+        segment_sizes segments;
         std::size_t split_threshold_bytes = default_split_bytes;
     };
     connected_facts facts_;

@@ -91,6 +91,15 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
     return address;
 }
 
+std::uint64_t remote_device::allocate_segment(std::size_t nbytes) {
+    auto const address = call_allocator(frame::segment, nbytes);
+    if (!address || address.value() == 0) {
+        return 0;
+    }
+    memory_.add_allocation(address.value(), nbytes);
+    return address.value();
+}
+
 bool remote_device::release(std::uint64_t address) {
     if (!description_.has_memory_in_slot()) {
         memory_.remove_allocation(address);

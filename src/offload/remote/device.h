@@ -56,6 +56,9 @@ public:
     /// Allocates memory of the device. Blocks for a round trip if the session allocates. Errors:
     /// OMPX_ERR_NOMEM.
     result<std::uint64_t> allocate(std::size_t nbytes);
+    /// Allocates the segment of a device whose session has a runtime of regions. Blocks for a round
+    /// trip. 0: it has none of this size.
+    std::uint64_t allocate_segment(std::size_t nbytes);
     /// Frees an allocation. False: no allocation begins at this address.
     bool release(std::uint64_t address);
     /// OMPX_ERR_RANGE unless the range lies in allocated memory or may lie in a variable of an

@@ -94,7 +94,7 @@ std::string name_paths_between(world &ranks, world_rank from, world_rank to) {
 } // namespace
 
 std::string describe_paths(client &by, world_rank owner) {
-    if (by.segment_bytes() == 0) { // or no rank has any
+    if (by.segments().of_processor == 0) { // or no rank has any
         return {};
     }
     std::string text;
@@ -114,7 +114,7 @@ std::string describe_paths(client &by, world_rank owner) {
 }
 
 std::optional<remote_memory::range> claim_segment(client &of, int index) {
-    std::size_t const nbytes = of.segment_bytes();
+    std::size_t const nbytes = of.segments().of_processor;
     if (!of.is_of_job() || nbytes == 0) {
         return std::nullopt;
     }

@@ -74,6 +74,7 @@ std::string encode(const join_frame &join) {
     packet.number(join.node_size);
     packet.number(static_cast<std::uint8_t>(join.has_runtime ? 1 : 0));
     packet.text(join.timeout);
+    packet.number(join.segment_bytes);
     return packet.take();
 }
 
@@ -89,6 +90,7 @@ result<join_frame> decode_join(packet_reader &packet) {
     join.node_size = packet.number<std::uint32_t>();
     join.has_runtime = packet.number<std::uint8_t>() != 0;
     join.timeout = packet.text();
+    join.segment_bytes = packet.number<std::uint64_t>();
     if (!packet.ok() || !packet.at_end() || join.client >= join.num_clients ||
         join.rank < join.num_clients || join.rank >= join.size || join.size > max_ranks ||
         join.node_size > max_ranks) {

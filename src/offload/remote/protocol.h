@@ -30,7 +30,7 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 13;
+inline constexpr std::uint32_t protocol_version = 14;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
@@ -53,9 +53,11 @@ enum class frame : std::uint8_t {
                    ///< address (u64) whose access crashed it if that is known
     allocate = 15, ///< to the session: bytes (u64); for devices whose memory is not the slot
     release = 16,  ///< to the session: address (u64)
-    done = 17,     ///< to the client, reply to both: an address (u64), 0 if it failed; and when the
-                   ///< runtime of regions has started (0)
+    done = 17,     ///< to the client, reply to these and to segment: an address (u64), 0 if it
+                   ///< failed; and when the runtime of regions has started (0)
     lost = 18,     ///< to the session: rank (u32) of another device that was lost, reason (text)
+    segment = 19,  ///< to the session: bytes (u64); allocates the device's segment, which the calls
+                   ///< of its regions reach. It fails if the session has no runtime of regions
 };
 
 /// Description of a device. `machine`: EM_* of the images that it runs.
@@ -76,6 +78,8 @@ struct device_description {
     /// Whether the session's slot is the device's memory. Otherwise the slot holds stage buffers,
     /// and the device's own allocator provides the memory.
     [[nodiscard]] bool has_memory_in_slot() const { return kind == "cpu"; }
+    /// Whether it is a GPU, in whose regions calls work by its own runtime.
+    [[nodiscard]] bool is_gpu() const { return kind == "cuda" || kind == "amdgpu"; }
 };
 
 /// Rank of a session in the world, and properties of that world.
@@ -88,10 +92,12 @@ struct join_frame {
     bool is_on_one_host = false; ///< the whole world: no port is open to other hosts
     bool encrypts_data = false;  ///< between all ranks of the world
     std::uint32_t node_size = 0; ///< world_options::node_size
-    /// Whether regions can make calls: all clients have a device of the session's index. The
-    /// session starts the runtime then, with this value of DIOMP_TIMEOUT.
+    /// Whether regions can make calls: all clients have a device of the session's index, all of
+    /// them processors or all of them GPUs. The session starts the runtime then, with these values
+    /// of DIOMP_TIMEOUT and, for GPUs, DIOMP_DEVICE_SEGMENT_SIZE.
     bool has_runtime = false;
     std::string timeout = "0";
+    std::uint64_t segment_bytes = 0;
     bool operator==(const join_frame &) const = default;
 };
 

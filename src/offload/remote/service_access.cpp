@@ -40,11 +40,15 @@ std::optional<service_devices::description> describe_gpu(client &of, int index) 
         return std::nullopt;
     }
     return service_devices::description{own_device(of, index).label(),
-                                        of.ranks().gpus().least_bytes};
+                                        of.ranks().gpus().least_bytes, of.segments().of_gpu};
 }
 
 result<std::uint64_t> allocate_memory(client &of, int index, std::size_t nbytes) {
     return own_device(of, index).allocate(nbytes);
+}
+
+std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes) {
+    return of.has_runtime(index) ? own_device(of, index).allocate_segment(nbytes) : 0;
 }
 
 void release_memory(client &of, int index, std::uint64_t address) {

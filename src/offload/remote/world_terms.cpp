@@ -8,11 +8,9 @@ namespace diomp::offload::remote {
 void world_terms::add(const device_description &device) {
     have_adapters = have_adapters && device.has_rdma_adapter;
     is_on_one_host = is_on_one_host && device.identity.node == node;
-    if (num_speaking == num_devices && device.has_memory_in_slot()) {
-        ++num_speaking;
-    }
     ++num_devices;
     is_gpu.push_back(!device.has_memory_in_slot());
+    can_call.push_back(device.has_memory_in_slot() || device.is_gpu());
     memory_bytes = std::max<std::size_t>(memory_bytes, device.memory_bytes);
     least_bytes = std::min<std::size_t>(least_bytes, device.memory_bytes);
     if (!device.has_memory_in_slot()) {
@@ -29,10 +27,11 @@ std::string encode(const world_terms &terms) {
         packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
     }
     packet.number(static_cast<std::uint32_t>(terms.num_devices));
-    for (bool const each : terms.is_gpu) {
-        packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
+    for (auto const *const flags : {&terms.is_gpu, &terms.can_call}) {
+        for (bool const each : *flags) {
+            packet.number(static_cast<std::uint8_t>(each ? 1 : 0));
+        }
     }
-    packet.number(static_cast<std::uint32_t>(terms.num_speaking));
     packet.number(std::uint64_t{terms.memory_bytes});
     packet.number(std::uint64_t{terms.least_bytes});
     packet.number(std::uint64_t{terms.least_gpu_bytes});
@@ -49,10 +48,11 @@ result<world_terms> decode_terms(std::string_view bytes) {
         *each = packet.number<std::uint8_t>() != 0;
     }
     terms.num_devices = static_cast<int>(packet.number<std::uint32_t>());
-    for (int i = 0; i < terms.num_devices && packet.ok(); ++i) {
-        terms.is_gpu.push_back(packet.number<std::uint8_t>() != 0);
+    for (auto *const flags : {&terms.is_gpu, &terms.can_call}) {
+        for (int i = 0; i < terms.num_devices && packet.ok(); ++i) {
+            flags->push_back(packet.number<std::uint8_t>() != 0);
+        }
     }
-    terms.num_speaking = static_cast<int>(packet.number<std::uint32_t>());
     terms.memory_bytes = packet.number<std::uint64_t>();
     terms.least_bytes = packet.number<std::uint64_t>();
     terms.least_gpu_bytes = packet.number<std::uint64_t>();
@@ -63,10 +63,26 @@ result<world_terms> decode_terms(std::string_view bytes) {
     return terms;
 }
 
+namespace {
+
+/// Devices with a smaller index are of one kind on both sides, and can make calls.
+int count_speaking(const world_terms &one, const world_terms &other) {
+    int const num_common = std::min(one.num_devices, other.num_devices);
+    int count = 0;
+    for (auto i = std::size_t{0}; count < num_common && one.can_call[i] && other.can_call[i] &&
+                                  one.is_gpu[i] == other.is_gpu[i];
+         ++i) {
+        ++count;
+    }
+    return count;
+}
+
+} // namespace
+
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange) {
     auto others = exchange(encode(own)); // in the order of their ranks
     DIOMP_TRY(others);
-    agreed_terms agreed{own, {}, {}};
+    agreed_terms agreed{own, {}, {}, count_speaking(own, own)};
     for (std::size_t i = 0; i < others.value().size(); ++i) {
         auto decoded = decode_terms(others.value()[i]);
         DIOMP_TRY(decoded);
@@ -80,7 +96,7 @@ result<agreed_terms> agree(const world_terms &own, int rank, const client_exchan
         all.have_adapters = all.have_adapters && theirs.have_adapters;
         all.is_on_one_host = all.is_on_one_host && theirs.is_on_one_host && theirs.node == own.node;
         all.num_devices += theirs.num_devices;
-        all.num_speaking = std::min(all.num_speaking, theirs.num_speaking);
+        agreed.num_speaking = std::min(agreed.num_speaking, count_speaking(own, theirs));
         all.memory_bytes = std::max(all.memory_bytes, theirs.memory_bytes);
         all.least_bytes = std::min(all.least_bytes, theirs.least_bytes);
         all.least_gpu_bytes = std::min(all.least_gpu_bytes, theirs.least_gpu_bytes);

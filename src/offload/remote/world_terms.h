@@ -21,11 +21,9 @@ struct world_terms {
     bool have_adapters = true;
     bool is_on_one_host = true; ///< the clients and their devices
     int num_devices = 0;
-    std::vector<bool> is_gpu; ///< [device] of this client: its memory is not in its slot
-    /// Devices with a lower index than this have their memory in the slot, on all clients: their
-    /// regions can make calls.
-    int num_speaking = 0;
-    std::size_t memory_bytes = 0;                                      ///< of the largest device
+    std::vector<bool> is_gpu;     ///< [device] of this client: its memory is not in its slot
+    std::vector<bool> can_call;   ///< [device] of this client: calls in its regions are possible
+    std::size_t memory_bytes = 0; ///< of the largest device
     std::size_t least_bytes = std::numeric_limits<std::size_t>::max(); ///< of the smallest
     /// Memory of the smallest GPU, outside its slot.
     std::size_t least_gpu_bytes = std::numeric_limits<std::size_t>::max();
@@ -41,6 +39,9 @@ struct agreed_terms {
     world_terms all;                       ///< of the world
     std::vector<int> num_devices;          ///< [client]
     std::vector<std::vector<bool>> is_gpu; ///< [client][device]
+    /// Regions of devices with a smaller index can make calls: all clients have them, as processors
+    /// or as GPUs.
+    int num_speaking = 0;
 };
 /// Combines the terms of client `rank` with those of the others. Collective; blocks.
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange);

@@ -73,6 +73,10 @@ public:
         return {};
     }
 
+    void add(std::uint64_t address, std::size_t nbytes) override {
+        allocated_.add(address, nbytes); // libomptarget asks the runtime before it frees memory
+    }
+
     status write(std::uint64_t to, const void *from, std::size_t nbytes) override {
         if (slot_.has(to, nbytes)) {
             std::memcpy(to_pointer(to), from, nbytes);
@@ -122,6 +126,9 @@ public:
     }
     void enter() override { static_cast<void>(plugins->enter(device_)); }
 
+    void use_runtime(const diomp_offload_table &runtime) override {
+        plugins->use_runtime(&runtime);
+    }
     status launch(const remote::launch_arguments &launch) override;
     void unload() override {}
 

@@ -5,12 +5,15 @@
 #include "offload/service/target.h"
 #include "transport/arena.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -37,8 +40,12 @@ int get(void *launcher, std::int32_t owner, const char *key, std::size_t key_byt
     return 0;
 }
 
-/// The settings are those of the job, not of the service.
+/// The settings are those of the job, not of the service, but for those of its GPUs.
 void forget_settings() {
+    static constexpr std::string_view kept[] = {
+        "DIOMP_LOG",         DIOMP_REMOTE_LOADING, "DIOMP_CUDA_LIBRARY",
+        "DIOMP_HIP_LIBRARY", "DIOMP_DEVICE_PATHS", "DIOMP_DEVICE_CALLS",
+    };
     std::vector<std::string> names;
     for (char **each = environ; *each != nullptr; ++each) {
         std::string_view const entry = *each;
@@ -47,7 +54,7 @@ void forget_settings() {
         }
     }
     for (std::string const &name : names) {
-        if (name != "DIOMP_LOG" && name != DIOMP_REMOTE_LOADING) {
+        if (std::ranges::find(kept, name) == std::end(kept)) {
             ::unsetenv(name.c_str());
         }
     }
@@ -101,40 +108,63 @@ int region_runtime::map_memory(void *ranks, std::int32_t session, void *to) {
     return static_cast<remote::world *>(ranks)->map_again(world_rank(session), to) ? 0 : -1;
 }
 
-status region_runtime::start(remote::world &ranks, const std::string &network, bool encrypts,
-                             const std::string &timeout) {
-    auto library = load();
-    DIOMP_TRY(library);
-    auto const begin = reinterpret_cast<diomp_session_start_function>(
-        ::dlsym(library.value(), DIOMP_SESSION_START));
-    fence_ = reinterpret_cast<diomp_session_fence_function>(
-        ::dlsym(library.value(), DIOMP_SESSION_FENCE));
-    collective_ = reinterpret_cast<diomp_session_collective_function>(
-        ::dlsym(library.value(), DIOMP_SESSION_COLLECTIVE));
-    lost_ =
-        reinterpret_cast<diomp_session_lost_function>(::dlsym(library.value(), DIOMP_SESSION_LOST));
-    if (begin == nullptr || fence_ == nullptr || collective_ == nullptr || lost_ == nullptr) {
+status region_runtime::find_functions(void *library) {
+    auto const find = [&](const char *name, auto &function) {
+        function =
+            reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+        return function != nullptr;
+    };
+    diomp_session_regions_function regions = nullptr;
+    if (!find(DIOMP_SESSION_START, start_) || !find(DIOMP_SESSION_FENCE, fence_) ||
+        !find(DIOMP_SESSION_COLLECTIVE, collective_) || !find(DIOMP_SESSION_LOST, lost_) ||
+        !find(DIOMP_SESSION_SEGMENT, segment_) || !find(DIOMP_SESSION_REGIONS, regions)) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");
     }
+    regions_ = regions();
+    return {};
+}
+
+status region_runtime::start(remote::world &ranks, const remote::join_frame &how,
+                             std::optional<gpu> on) {
+    auto library = load();
+    DIOMP_TRY(library);
+    DIOMP_TRY(find_functions(library.value()));
     forget_settings();
-    ::setenv("DIOMP_NETWORK", network.c_str(), 1);
+    ::setenv("DIOMP_NETWORK", how.conduit.c_str(), 1);
     ::setenv("DIOMP_ERRORS", "return", 1);
-    // Memory of the device that becomes part of the segment, and the runtime's own.
-    std::size_t const memory_bytes = ranks.arena().usable_bytes();
-    std::size_t const segment_bytes = memory_bytes + (std::size_t{64} << 20);
-    ::setenv("DIOMP_SEGMENT_SIZE", std::to_string(segment_bytes).c_str(), 1);
-    ::setenv("DIOMP_TIMEOUT", timeout.c_str(), 1);
-    if (encrypts) {
+    ::setenv("DIOMP_TIMEOUT", how.timeout.c_str(), 1);
+    if (how.encrypts_data) {
         ::setenv("DIOMP_ENCRYPT", "all", 1);
     }
-    session_ = {DIOMP_SESSION_TABLE_VERSION, launcher_->info().rank.value(), launcher_->info().size,
-                launcher_.get(), put, complete_fence, get,
-                to_pointer(ranks.memory_of(ranks.rank())), memory_bytes, &ranks,
-                ranks.node_of(ranks.rank()).c_str(), ranks.rank().value(),
-                // UCX registers the segment when it starts.
-                network == "tcp" ? map_memory : nullptr, this, report};
-    char const *const failure = begin(&session_);
+    // Memory of the device that becomes part of the segment, and the runtime's own.
+    std::size_t const memory_bytes = on ? 0 : ranks.arena().usable_bytes();
+    std::size_t const segment_bytes = memory_bytes + (std::size_t{64} << 20);
+    ::setenv("DIOMP_SEGMENT_SIZE", std::to_string(segment_bytes).c_str(), 1);
+    session_.version = DIOMP_SESSION_TABLE_VERSION;
+    session_.rank = launcher_->info().rank.value();
+    session_.size = launcher_->info().size;
+    session_.launcher = launcher_.get();
+    session_.put = put;
+    session_.fence = complete_fence;
+    session_.get = get;
+    session_.world = &ranks;
+    session_.node = ranks.node_of(ranks.rank()).c_str();
+    session_.rank_in_world = ranks.rank().value();
+    session_.errors = this;
+    session_.report = report;
+    if (on) {
+        gpu_ = std::move(on);
+        session_.plugin = gpu_->plugin.c_str();
+        session_.plugin_device = gpu_->device;
+        ::setenv("DIOMP_DEVICE_SEGMENT_SIZE", std::to_string(how.segment_bytes).c_str(), 1);
+    } else {
+        session_.memory = to_pointer(ranks.memory_of(ranks.rank()));
+        session_.memory_bytes = memory_bytes;
+        // UCX registers the segment when it starts.
+        session_.map = how.conduit == "tcp" ? map_memory : nullptr;
+    }
+    char const *const failure = start_(&session_);
     return failure == nullptr
                ? status()
                : error(OMPX_ERR_STATE, std::string("the runtime for regions: ") + failure);

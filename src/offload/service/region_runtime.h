@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+struct diomp_offload_table;
+
 namespace diomp::offload::service {
 
 /// Lives until the process ends. One thread.
@@ -25,11 +27,18 @@ public:
     explicit region_runtime(std::unique_ptr<launch::launcher> launcher)
         : launcher_(std::move(launcher)) {}
 
-    /// Loads and starts the runtime; its ranks are sessions of `ranks`, and `network` connects
-    /// those that do not share memory. Waits in its calls end after `timeout` (a value of
-    /// DIOMP_TIMEOUT). Collective; blocks. Changes the environment.
-    status start(remote::world &ranks, const std::string &network, bool encrypts,
-                 const std::string &timeout);
+    /// A GPU as LLVM's plugin of this name numbers it.
+    struct gpu {
+        std::string plugin;
+        int device = 0;
+    };
+    /// Loads and starts the runtime as `how` says; its ranks are sessions of `ranks`. Without a GPU
+    /// the slot is the device's memory. Collective; blocks. Changes the environment.
+    status start(remote::world &ranks, const remote::join_frame &how, std::optional<gpu> on);
+    /// The segment of the GPU, see diomp_session_segment_function. Blocks. Any thread.
+    [[nodiscard]] std::uint64_t segment(std::size_t nbytes) const { return segment_(nbytes); }
+    /// What libomptarget calls for regions on the GPU.
+    [[nodiscard]] const diomp_offload_table &regions() const { return *regions_; }
     /// Completes the transfers of all regions so far. Blocks. Any thread.
     void fence() const { fence_(); }
     /// A session of this node has ended. Any thread.
@@ -42,17 +51,22 @@ public:
     std::string take_error(std::size_t max_bytes);
 
 private:
+    /// Finds the functions of libdiomp.so.
+    status find_functions(void *library);
     static int map_memory(void *ranks, std::int32_t session, void *to);
-
-    std::unique_ptr<launch::launcher> launcher_;
     static void report(void *self, std::int32_t code, const char *function, const char *arguments,
                        const char *message, const char *remedy);
 
+    std::unique_ptr<launch::launcher> launcher_;
+    std::optional<gpu> gpu_;
     diomp_session session_{};
     // Set by start().
+    diomp_session_start_function start_ = nullptr;
     diomp_session_fence_function fence_ = nullptr;
     diomp_session_collective_function collective_ = nullptr;
     diomp_session_lost_function lost_ = nullptr;
+    diomp_session_segment_function segment_ = nullptr;
+    const diomp_offload_table *regions_ = nullptr;
     std::mutex mutex_;  ///< leaf lock; protects the rest
     std::string error_; ///< encoded
 };

@@ -160,7 +160,12 @@ status session::start_runtime(const remote::join_frame &location) {
     regions_ = new region_runtime(remote::make_session_launcher(
         client_, position, start_limit_s(options_.timeout_s, location)));
     start_.store(runtime_start::begun);
-    DIOMP_TRY(regions_->start(*world_, location.conduit, location.encrypts_data, location.timeout));
+    std::optional<region_runtime::gpu> gpu;
+    if (options_.kind != "cpu") {
+        gpu = {options_.kind, options_.device};
+    }
+    DIOMP_TRY(regions_->start(*world_, location, std::move(gpu)));
+    target_->use_runtime(regions_->regions());
     start_.store(runtime_start::complete);
     runner_->use_runtime(*regions_);
     reply_with(0);
@@ -225,6 +230,16 @@ void session::receive_frames() {
             auto address =
                 allocator == nullptr ? result<std::uint64_t>(0) : allocator->allocate(nbytes);
             reply_with(address ? address.value() : 0);
+            break;
+        }
+        case remote::frame::segment: {
+            auto const nbytes = packet.number<std::uint64_t>();
+            bool const has_runtime = regions_ != nullptr && allocator != nullptr;
+            auto const address = has_runtime ? regions_->segment(nbytes) : 0;
+            if (address != 0) {
+                allocator->add(address, nbytes);
+            }
+            reply_with(address);
             break;
         }
         case remote::frame::release: {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+struct diomp_offload_table;
+
 namespace diomp::offload::service {
 
 inline void *to_pointer(std::uint64_t address) { return reinterpret_cast<void *>(address); }
@@ -42,6 +44,8 @@ public:
     /// Errors: OMPX_ERR_NOMEM.
     virtual result<std::uint64_t> allocate(std::size_t nbytes) = 0;
     virtual status release(std::uint64_t address) = 0;
+    /// From now on the range is an allocation that release() forgets: the runtime owns it.
+    virtual void add(std::uint64_t address, std::size_t nbytes) = 0;
 };
 
 struct target_abilities {
@@ -81,6 +85,8 @@ public:
     /// threads in which the network accesses its memory.
     virtual void enter() {}
 
+    /// The runtime of calls in regions. Call before the first launch.
+    virtual void use_runtime(const diomp_offload_table & /*runtime*/) {}
     virtual status launch(const remote::launch_arguments &launch) = 0;
     /// Call at the end: runs the destructors of the images.
     virtual void unload() = 0;

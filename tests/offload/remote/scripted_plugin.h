@@ -135,6 +135,7 @@ constexpr diomp_plugin_table table = {
     enter,
     [](int) { return ""; },
     [](int) { return std::uint64_t{0}; },
+    [](const diomp_offload_table *) {},
 };
 
 } // namespace scripted

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
 namespace diomp::offload::remote {
 namespace {
 
@@ -41,7 +45,8 @@ TEST(world_terms, of_devices) {
     EXPECT_EQ(own.num_devices, 3);
     EXPECT_EQ(own.is_gpu, (std::vector{false, true, false}));
     EXPECT_EQ(own.least_gpu_bytes, 0U) << "unknown";
-    EXPECT_EQ(own.num_speaking, 1) << "only those before the first that has other memory";
+    EXPECT_EQ(own.can_call, (std::vector{true, true, true}));
+    EXPECT_EQ(terms("a", {device("a", 1, "host")}).can_call, std::vector{false});
     EXPECT_EQ(own.memory_bytes, 100U);
     EXPECT_EQ(own.least_bytes, 50U);
     EXPECT_TRUE(own.is_on_one_host && own.have_adapters);
@@ -63,7 +68,7 @@ TEST(world_terms, are_combined_alike_on_all_ranks) {
         ASSERT_TRUE(agreed.ok());
         EXPECT_EQ(agreed.value().all.network, "a");
         EXPECT_EQ(agreed.value().all.num_devices, 3);
-        EXPECT_EQ(agreed.value().all.num_speaking, 0) << "rank 1 has no device";
+        EXPECT_EQ(agreed.value().num_speaking, 0) << "rank 1 has no device";
         EXPECT_EQ(agreed.value().all.memory_bytes, 100U);
         EXPECT_EQ(agreed.value().all.least_bytes, 80U);
         EXPECT_TRUE(agreed.value().all.is_on_one_host);
@@ -88,6 +93,33 @@ TEST(world_terms, what_one_rank_lacks_all_lack) {
         EXPECT_FALSE(each->have_adapters);
         EXPECT_FALSE(each->is_on_one_host);
     }
+}
+
+TEST(world_terms, calls_need_devices_of_one_kind_on_all_clients) {
+    auto const of = [](std::initializer_list<const char *> kinds) {
+        world_terms made = terms("a", {});
+        for (char const *const kind : kinds) {
+            made.add(device("a", 1, kind));
+        }
+        return made;
+    };
+    auto const count = [](const std::vector<world_terms> &all) {
+        std::vector<int> found;
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+            std::vector<world_terms> others = all;
+            others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
+            auto const agreed = agree(all[rank], static_cast<int>(rank), replying(others));
+            EXPECT_TRUE(agreed.ok());
+            found.push_back(agreed.ok() ? agreed.value().num_speaking : -1);
+        }
+        EXPECT_EQ(std::ranges::count(found, found[0]), std::ssize(found));
+        return found[0];
+    };
+    EXPECT_EQ(count({of({"cpu", "cuda", "cpu"}), of({"cpu", "cuda", "cpu"})}), 3);
+    EXPECT_EQ(count({of({"cuda", "cuda"}), of({"cuda", "amdgpu"}), of({"cuda"})}), 1);
+    EXPECT_EQ(count({of({"cpu", "cuda"}), of({"cpu", "cpu"}), of({"cpu", "cuda"})}), 1);
+    EXPECT_EQ(count({of({"cuda"}), of({"cpu"})}), 0);
+    EXPECT_EQ(count({of({"host"}), of({"host"})}), 0) << "memory that its plugin emulates";
 }
 
 TEST(world_terms, the_smallest_gpu_counts) {

@@ -21,6 +21,7 @@
 
 #include "offload/table.h"
 
+#include <atomic>
 #include <dlfcn.h>
 
 using llvm::omp::target::plugin::GenericPluginTy;
@@ -36,7 +37,16 @@ int32_t REAL(11data_deleteEiPvi)(GenericPluginTy *Plugin, int32_t DeviceId,
                                  void *TgtPtr, int32_t Kind);
 }
 
+static std::atomic<const diomp_offload_table *> GivenTable{nullptr};
+
+void diomp::setRuntimeTable(const diomp_offload_table &Table) {
+  GivenTable.store(&Table, std::memory_order_release);
+}
+
 const diomp_offload_table *diomp::runtimeTable() {
+  if (const diomp_offload_table *Given =
+          GivenTable.load(std::memory_order_acquire))
+    return Given;
   static const diomp_offload_table *const Table = [] {
     auto Function = reinterpret_cast<diomp_offload_table_function>(
         dlsym(RTLD_DEFAULT, "diomp_offload_table"));

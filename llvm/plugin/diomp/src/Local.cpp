@@ -11,6 +11,7 @@
 
 #include "GlobalHandler.h"
 #include "Offload.h"
+#include "Runtime.h"
 #include "Utils/ELF.h"
 
 #include "offload/plugin_table.h"
@@ -54,7 +55,8 @@ int start(const char *Name) {
 uint32_t machine() { return Plugin->getMagicElfBits(); }
 
 int use(int Device) {
-  Plugin->set_device_identifier(Device, Device);
+  // A session has one device: the runtime of its regions calls it device 0.
+  Plugin->set_device_identifier(0, Device);
   return succeeded(Plugin->init_device(Device));
 }
 
@@ -188,6 +190,10 @@ int enter(int Device) {
   return -1;
 }
 
+void useRuntime(const diomp_offload_table *Runtime) {
+  diomp::setRuntimeTable(*Runtime);
+}
+
 const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   start,
                                   machine,
@@ -202,7 +208,8 @@ const diomp_plugin_table Table = {DIOMP_PLUGIN_TABLE_VERSION,
                                   launch,
                                   enter,
                                   architecture,
-                                  memoryBytes};
+                                  memoryBytes,
+                                  useRuntime};
 
 } // namespace
 

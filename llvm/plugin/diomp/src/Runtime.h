@@ -22,6 +22,8 @@ nameOfPlugin(const llvm::omp::target::plugin::GenericPluginTy &Plugin);
 
 /// The runtime's table; null if no runtime of this version is loaded.
 const diomp_offload_table *runtimeTable();
+/// Replaces the runtime that is looked for.
+void setRuntimeTable(const diomp_offload_table &Table);
 
 /// The table for remote devices if the environment configures some, otherwise
 /// null. Loads libdiomp.so into programs that do not use it.
