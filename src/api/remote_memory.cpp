@@ -118,13 +118,17 @@ public:
         return guard.client() != nullptr ? remote::check(*guard.client(), index, used)
                                          : devices_closed();
     }
+    bool lends_segment(int index) override {
+        remote_client_guard const used(remote_client_guard::scope::job);
+        return used.client() != nullptr && remote::lends_segment(*used.client(), index);
+    }
     bool has_collectives(int index) override {
         remote_client_guard const used;
         return used.client() != nullptr && used.client()->has_runtime(index);
     }
-    status run_collective(int index, std::string_view call) override {
+    status run_call(int index, std::string_view call) override {
         remote_client_guard const used;
-        return used.client() != nullptr ? remote::run_collective(*used.client(), index, call)
+        return used.client() != nullptr ? remote::run_call(*used.client(), index, call)
                                         : devices_closed();
     }
     diomp::offload::service_devices &devices() override { return devices_; }

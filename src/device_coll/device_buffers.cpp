@@ -97,9 +97,9 @@ result<checked_call> device_calls::find_all_buffers(const group::group &members,
         DIOMP_TRY(found);
         call.own.push_back(found.take());
         call.blocks.push_back(args.blocks);
-        if (call.own.back().is_in_session()) {
-            call.session_index = remote_->session_index_of(members, args, on);
-        }
+        auto index = remote_->session_index_of(members, args, call.own.back(), on);
+        DIOMP_TRY(index);
+        call.session_index = index.value();
     }
     return call;
 }

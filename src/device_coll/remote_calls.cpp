@@ -26,6 +26,14 @@ std::uint32_t bit_of(int index) { return std::uint32_t{1} << index; }
 /// Devices with larger indices use host memory.
 constexpr int max_indices = 32;
 
+/// Whether the session of the segment's device could know a buffer: variables of images are outside
+/// of the segment of a GPU, and copied like memory of GPUs on a processor.
+bool knows(const offload::device_segment &segment, const device_buffer_view &buffer) {
+    return buffer.nbytes == 0 ||
+           (segment.remote_index() ? buffer.location.on == nullptr
+                                   : segment.offset_of(buffer.location.address).has_value());
+}
+
 } // namespace
 
 /// What a member sends to the others before a call.
@@ -66,17 +74,29 @@ result<std::vector<remote_calls::call_fact>> remote_calls::agree(group::group &m
         "see the error of that rank");
 }
 
-std::optional<int> remote_calls::session_index_of(const group::group &members, const request &args,
-                                                  int device) const {
+result<std::optional<int>> remote_calls::session_index_of(const group::group &members,
+                                                          const request &args,
+                                                          const endpoint_views &buffers,
+                                                          int device) const {
+    std::optional<int> const none;
     offload::remote_memory *const remote = devices_.segments().remote();
     if (remote == nullptr || members.num_own() != 1 ||
         (args.amount == 0 && args.blocks == nullptr) ||
         (coll::is_reduction(args.what) && coll::user_operators::is_user_defined(args.op))) {
-        return std::nullopt;
+        return none;
     }
     offload::device_segment *const segment = devices_.segments().table().find(device);
-    std::optional<int> const index = segment == nullptr ? std::nullopt : segment->remote_index();
-    return index && *index < max_indices && remote->has_collectives(*index) ? index : std::nullopt;
+    if (segment == nullptr || !knows(*segment, buffers.src) || !knows(*segment, buffers.dst)) {
+        return none;
+    }
+    std::optional<int> const index = segment->remote_index()
+                                         ? segment->remote_index()
+                                         : offload::session_index_of(*segment, remote);
+    if (!index || *index >= max_indices || !remote->has_collectives(*index)) {
+        return none;
+    }
+    DIOMP_TRY(remote->check(*index, {segment->base(), 0}));
+    return index;
 }
 
 void remote_calls::report_failure(group::group &members, ompx_status code) {
@@ -124,7 +144,7 @@ status remote_calls::run_in_sessions(group::group &members, const checked_call &
     sent.args.dst = call.own.front().dst.location.address;
     sent.args.src = call.own.front().src.location.address;
     sent.args.blocks = call.blocks.front();
-    DIOMP_TRY(devices_.segments().remote()->run_collective(index, encode(sent)));
+    DIOMP_TRY(devices_.segments().remote()->run_call(index, encode(sent)));
     if (!sent.ranks.empty()) {
         std::lock_guard const guard(mutex_);
         groups_[members.id()] |= bit_of(index);
@@ -163,7 +183,7 @@ void remote_calls::forget(group::group &members) {
         if ((freed & bit_of(index)) == 0) {
             continue;
         }
-        status const done = devices_.segments().remote()->run_collective(
+        status const done = devices_.segments().remote()->run_call(
             index, encode(session_call{members.id(), {}, {.what = operation::none}}));
         if (!done) {
             log(log_level::debug, "a group of remote devices was not freed: {}",

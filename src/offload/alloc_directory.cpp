@@ -200,15 +200,16 @@ void alloc_directory::on_lookup(const transport::message &incoming) {
             // Regions that OpenMP treats as complete may still use a remote device.
             std::optional<int> const remote = segment->remote_index();
             reply.found = remote && !remote_->stop_deferring(*remote) ? is_busy : 1;
-            reply.what = {reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
-                          found->nbytes,
-                          found->offset,
-                          identify(found->host, host_),
-                          segment->device(),
-                          holder_of(*segment),
-                          kind_for_network(*segment),
-                          segment->key_of(*found) == request.key ? std::uint8_t{1}
-                                                                 : std::uint8_t{0}};
+            reply.what = {
+                reinterpret_cast<std::uintptr_t>(segment->base()) + found->offset,
+                found->nbytes,
+                found->offset,
+                identify(found->host, host_),
+                segment->device(),
+                holder_of(*segment),
+                kind_for_network(*segment),
+                static_cast<std::int8_t>(session_index_of(*segment, remote_).value_or(-1)),
+                segment->key_of(*found) == request.key ? std::uint8_t{1} : std::uint8_t{0}};
         }
     }
     calls_.reply(incoming.source, request.header.id, reply);

@@ -34,7 +34,7 @@ namespace diomp::offload {
 class remote_memory;
 
 /// What holds the memory of a device.
-enum class memory_holder : std::uint16_t {
+enum class memory_holder : std::uint8_t {
     processor, ///< processors of the owner's node load and store it
     accelerator,
     remote_device, ///< of the owner, see remote_memory
@@ -50,6 +50,9 @@ struct remote_allocation {
     memory_holder held_by = memory_holder::processor;
     /// Memory kind, if the owner's network can access it; otherwise host.
     transport::memory_kind by_network = transport::memory_kind::host;
+    /// Index of its device among the owner's remote ones, if that is a GPU whose session makes
+    /// calls on the segment; otherwise -1.
+    std::int8_t session_index = -1;
     std::uint8_t begins_at_key = 0; ///< it is what the key names; otherwise it overlaps that
 };
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "diomp/device_endpoint.h"
 #include "offload/internal/segment_memory.h"
+#include "offload/remote_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -226,6 +227,15 @@ ompx_segment_info_t device_segment::info() {
     report.largest_free = heaps_.largest_free();
     report.num_allocations = allocations_.count() - num_own_;
     return report;
+}
+
+std::optional<int> session_index_of(const device_segment &segment, remote_memory *remote) {
+    if (remote == nullptr || segment.memory() == nullptr ||
+        segment.memory()->on().made_by != vendor::service) {
+        return std::nullopt;
+    }
+    int const index = segment.memory()->on().id.value();
+    return remote->lends_segment(index) ? std::optional(index) : std::nullopt;
 }
 
 } // namespace diomp::offload

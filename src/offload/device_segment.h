@@ -18,6 +18,7 @@
 
 namespace diomp::offload {
 
+class remote_memory;
 class segment_memory;
 
 /// Index among the remote devices of a rank.
@@ -121,5 +122,10 @@ private:
     std::uint64_t barrier_words_ = 0; ///< set before the segment is known to other threads
     std::size_t num_own_ = 0;         ///< allocations of the runtime
 };
+
+/// The index of an own GPU of a service among the remote devices of this rank, if its session makes
+/// calls on this segment; otherwise nullopt. `remote` may be null.
+[[nodiscard]] std::optional<int> session_index_of(const device_segment &segment,
+                                                  remote_memory *remote);
 
 } // namespace diomp::offload

@@ -72,6 +72,7 @@ public:
     }
     /// The segments that exist.
     [[nodiscard]] segment_table &table() { return table_; }
+    [[nodiscard]] const segment_table &table() const { return table_; }
     /// Creates the segment of the device unless it exists; nullptr: it cannot have one.
     device_segment *make(const diomp_offload_request &request);
     /// The segment of a device, which is started if necessary.

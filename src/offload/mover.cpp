@@ -67,6 +67,10 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     if (here.on == nullptr && there.is_host()) {
         return start_or_move(mode, rank, there.location, here.address, nbytes);
     }
+    if (remote_->goes_by_sessions(there, here)) {
+        rma::run const whole{0, 0, nbytes};
+        return remote_->move_by_sessions(mode.dir, rank, there, here, {&whole, 1});
+    }
     auto selected = paths_.select(rank, there, here, {nbytes, nbytes});
     DIOMP_TRY(selected);
     selected_path const &path = selected.value();
@@ -233,9 +237,25 @@ result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
     return remote_->move(dir, there, between.here, runs, move_host);
 }
 
+result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const transfer_side &remote,
+                                   const transfer_side &local, transfer_extents extents,
+                                   std::span<const rma::run> runs) {
+    int const num = openmp_.count();
+    auto here = translator_.locate_local(local.pointer, local.device, num, extents.local);
+    DIOMP_TRY(here);
+    auto there =
+        translator_.locate_remote(rank, remote.pointer, remote.device, num, extents.remote);
+    DIOMP_TRY(there);
+    DIOMP_TRY(there.value().check_writable(dir));
+    return move_runs(dir, rank, there.value(), here.value().at, extents, runs);
+}
+
 result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const remote_side &there,
                                    const device_ptr &here, transfer_extents extents,
                                    std::span<const rma::run> runs) {
+    if (remote_->goes_by_sessions(there, here)) {
+        return remote_->move_by_sessions(dir, rank, there, here, runs);
+    }
     auto selected = paths_.select(rank, there, here, extents);
     DIOMP_TRY(selected);
     selected_path const &path = selected.value();

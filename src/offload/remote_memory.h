@@ -54,9 +54,11 @@ public:
     virtual status check(int index, range used) = 0;
     /// Whether the devices with this index of all ranks can make collective calls.
     virtual bool has_collectives(int index) = 0;
-    /// Makes an encoded collective call (device_coll/session_call.h) on an own device, after its
-    /// regions. Blocks until the device has made it. Errors: also those of the call.
-    virtual status run_collective(int index, std::string_view call) = 0;
+    /// Whether the session of an own GPU makes calls on the GPU's segment. Also called in handlers.
+    virtual bool lends_segment(int index) = 0;
+    /// Makes an encoded call (session_transfer.h, device_coll/session_call.h) on an own device,
+    /// after its regions. Blocks until the device has made it. Errors: also those of the call.
+    virtual status run_call(int index, std::string_view call) = 0;
 
     /// The own devices, for what is not in the world of the services.
     virtual service_devices &devices() = 0;

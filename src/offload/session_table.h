@@ -76,11 +76,12 @@ typedef const struct diomp_offload_table *(*diomp_session_regions_function)(void
 /// Receives the error of a call; `code` is its status.
 typedef void (*diomp_session_failure)(void *into, int32_t code, const char *message,
                                       const char *remedy);
-/// Makes a collective call of the host on memory of this device: `call` is encoded by libdiomp.so
-/// (device_coll/session_call.h). Passes an error to `fail`, at most once. Any thread; blocks.
-typedef void (*diomp_session_collective_function)(const char *call, size_t call_bytes,
-                                                  diomp_session_failure fail, void *into);
-#define DIOMP_SESSION_COLLECTIVE "diomp_session_collective"
+/// Makes a call of the host on memory of this device: `call` is encoded by libdiomp.so
+/// (session_transfer.h, device_coll/session_call.h). Passes an error to `fail`, at most once. Any
+/// thread; blocks.
+typedef void (*diomp_session_call_function)(const char *call, size_t call_bytes,
+                                            diomp_session_failure fail, void *into);
+#define DIOMP_SESSION_CALL "diomp_session_call"
 
 #ifdef __cplusplus
 }

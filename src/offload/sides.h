@@ -67,6 +67,7 @@ struct remote_device_memory {
     transport::memory_kind kind = transport::memory_kind::host;
     /// The device is a remote one of the owner: the address is valid in the world of the services.
     bool is_on_service = false;
+    std::optional<int> session_index{}; ///< as in remote_allocation
 };
 
 /// Own memory.

@@ -353,11 +353,13 @@ result<remote_side> translator::locate_counterpart(world_rank rank, int device,
         return side_on_service(there.device, there.base + inside);
     }
     if (there.held_by == memory_holder::accelerator) {
-        return remote_side{{},
-                           {},
-                           nullptr,
-                           remote_device_memory{there.device, there.offset + inside,
-                                                there.base + inside, there.by_network, false}};
+        return remote_side{
+            {},
+            {},
+            nullptr,
+            remote_device_memory{
+                there.device, there.offset + inside, there.base + inside, there.by_network, false,
+                there.session_index < 0 ? std::nullopt : std::optional<int>(there.session_index)}};
     }
     return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
 }

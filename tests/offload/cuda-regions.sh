@@ -8,6 +8,7 @@ set -eu
 source=$1
 build=$2
 images=
+wanted=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/driver"
@@ -71,7 +72,8 @@ start() {
         FAKE_CUDA_DEVICES="$devices" LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         OMP_TARGET_OFFLOAD=MANDATORY DIOMP_ERRORS=return DIOMP_LOG=error DIOMP_DEVICE_SEGMENT_SIZE=64M $settings \
         "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 $options -- "$work/$program" "$@" \
-        >"$work/output" 2>&1 || fail "$program on $ranks ranks with$settings"
+        >"$work/output" 2>&1 && code=0 || code=$?
+    [ "$code" = "$wanted" ] || fail "$program on $ranks ranks with$settings: status $code"
     ! grep -q "^fake_cuda:" "$work/output" || fail "$program: the driver was used wrongly"
 }
 # Regions of plans are launched as graphs, unless they are not wanted.
@@ -128,8 +130,14 @@ lent 1 1 offload_plan
 lent 2 4 offload_two_devices $two
 lent 2 4 offload_pragma $two
 lent 2 4 offload_endpoints $two
-# More than a segment holds is an error, since its address says nothing about whose memory it is.
-lent 2 2 offload_service_gpu
+# More than a segment holds is an error, since its address says nothing about whose memory it is. Between segments the sessions
+# transfer, not the ranks, and make the collective calls: there they are the first of their group.
+lent 2 2 offload_service_gpu DIOMP_STATS=summary DIOMP_LOG=coll:debug
+for each in "ompx_target_put_nb  *conduit" "ompx_target_get_rect  *conduit" "ompx_allreduce(count=1,.*from round 1 on"; do
+    grep -q "$each" "$work/output" || fail "not by the sessions: $each"
+done
+lent 3 3 offload_service_gpu DIOMP_NODE_SIZE=1
+lent 3 3 offload_service_gpu DIOMP_NETWORK=ucx
 # Calls in their regions, from session to session: in one node, apart, and in pairs.
 for apart in "" DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx; do
     lent 2 2 offload_device_calls_as_gpu $apart
@@ -139,6 +147,15 @@ done
 lent 4 4 offload_device_calls_as_gpu DIOMP_NODE_SIZE=2
 lent 3 3 offload_device_rings_as_gpu DIOMP_ENCRYPT=all DIOMP_NODE_SIZE=1
 lent 2 2 offload_device_calls_as_gpu DIOMP_TIMEOUT=1 -- timeout
+
+# A GPU that is lost, or makes no call: all ranks get errors.
+wanted=3
+for apart in "" DIOMP_NODE_SIZE=1; do
+    lent 3 3 offload_remote_collectives_lost $apart DIOMP_TIMEOUT=20 -- lost
+    lent 3 3 offload_remote_collectives_lost $apart DIOMP_TIMEOUT=2 -- stopped
+    lent 3 3 offload_remote_collectives_lost $apart DIOMP_TIMEOUT=2 -- absent
+done
+wanted=0
 
 # Host devices, GPUs, remote processors and GPUs of services in one job.
 remote="DIOMP_LOCAL_DEVICES=off"

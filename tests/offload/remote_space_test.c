@@ -283,6 +283,10 @@ static void paths(void) {
     char const *const size = getenv("DIOMP_NODE_SIZE");
     int const by_ucx = wish != NULL && strcmp(wish, "ucx") == 0;
     int const node_size = by_ucx ? 1 : size == NULL ? ranks : atoi(size);
+    int num_gpus = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        num_gpus += has_gpu(rank);
+    }
     for (int rank = 0; rank < ranks; ++rank) {
         char text[1024], device[64], between[64];
         CHECK(ompx_path_info(rank, text, sizeof text) == 0);
@@ -291,10 +295,10 @@ static void paths(void) {
                  me / node_size == rank / node_size ? "shm"
                  : by_ucx                           ? "ucx"
                                                     : "tcp");
-        if (has_gpu(rank)) { /* their ranks copy */
+        if (has_gpu(rank)) { /* their ranks copy to and from hosts */
             snprintf(device, sizeof device, "; remote device 0 by rank %d", rank);
         }
-        if (has_gpu(rank) || has_gpu(me)) {
+        if ((has_gpu(rank) || has_gpu(me)) && num_gpus < ranks) {
             CHECK(strstr(text, "service to service") == NULL);
             between[0] = 0;
         }

@@ -28,11 +28,6 @@ struct endpoint_views {
     device_buffer_view src;
     device_buffer_view dst;
     coll::buffer_use use;
-
-    /// Whether a session could know the buffers: not if they are variables of images.
-    [[nodiscard]] bool is_in_session() const {
-        return src.location.on == nullptr && dst.location.on == nullptr;
-    }
 };
 
 /// A checked call of all of the caller's endpoints.

@@ -27,6 +27,7 @@ class devices;
 namespace diomp::device_coll {
 
 struct checked_call;
+struct endpoint_views;
 class host_copies;
 
 /// Any thread. All members of a group make the same calls of this class; they are collective and
@@ -38,8 +39,11 @@ public:
         : collectives_(collectives), devices_(devices), copies_(copies) {}
 
     /// The index of the device if its session can make the call. Not collective, without a lock.
-    [[nodiscard]] std::optional<int> session_index_of(const group::group &members,
-                                                      const coll::request &args, int device) const;
+    /// Errors: OMPX_ERR_PEER if it is lost.
+    [[nodiscard]] result<std::optional<int>> session_index_of(const group::group &members,
+                                                              const coll::request &args,
+                                                              const endpoint_views &buffers,
+                                                              int device) const;
     /// Runs a call. A member that cannot take part makes it fail on all members.
     status run(group::group &members, checked_call &call);
     /// Instead of run(), by a member that cannot take part: the others get an error with its code.

@@ -9,12 +9,13 @@
 
 namespace diomp::offload {
 
+class device_segment;
 class device_segments;
 
 /// Transfers with memory of a remote processor on at least one side. Between two of them the
 /// session of the own one copies; between one and memory that this process can load, this process;
-/// to and from other host memory and GPUs the data passes through this process. Thread-safe;
-/// blocks.
+/// to and from other host memory and GPUs the data passes through this process. Transfers between
+/// GPUs of services, which their sessions make. Thread-safe; blocks.
 class remote_mover {
 public:
     remote_mover(const device_segments &segments, stream_copies &copies)
@@ -27,7 +28,16 @@ public:
     result<rma::path> move(rma::direction dir, const remote_side &there, const local_side &here,
                            std::span<const rma::run> runs, host_function move_host);
 
+    /// Whether the sides are GPUs of services whose sessions make the transfer.
+    [[nodiscard]] bool goes_by_sessions(const remote_side &there, const device_ptr &here) const;
+    /// Blocks until it is complete. Errors: also those of the session.
+    result<rma::path> move_by_sessions(rma::direction dir, world_rank rank,
+                                       const remote_side &there, const device_ptr &here,
+                                       std::span<const rma::run> runs);
+
 private:
+    /// The own segment with the address, if its session makes calls there.
+    [[nodiscard]] const device_segment *segment_in_session(const device_ptr &here) const;
     status move_own_gpu(rma::direction dir, std::uint64_t there, const device_ptr &here,
                         std::span<const rma::run> runs);
     status move_through_process(rma::direction dir, const local_side &here,

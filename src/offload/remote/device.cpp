@@ -97,12 +97,15 @@ std::uint64_t remote_device::allocate_segment(std::size_t nbytes) {
         return 0;
     }
     memory_.add_allocation(address.value(), nbytes);
+    segment_.store(address.value());
     return address.value();
 }
 
 bool remote_device::release(std::uint64_t address) {
     if (!description_.has_memory_in_slot()) {
         memory_.remove_allocation(address);
+        std::uint64_t segment = address;
+        segment_.compare_exchange_strong(segment, 0);
         auto done = call_allocator(frame::release, address);
         return done && done.value() != 0;
     }

@@ -9,6 +9,7 @@
 #include "offload/remote/protocol.h"
 #include "offload/remote/world.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,6 +60,8 @@ public:
     /// Allocates the segment of a device whose session has a runtime of regions. Blocks for a round
     /// trip. 0: it has none of this size.
     std::uint64_t allocate_segment(std::size_t nbytes);
+    /// Whether there is one. Does not block.
+    [[nodiscard]] bool has_segment() const { return segment_.load() != 0; }
     /// Frees an allocation. False: no allocation begins at this address.
     bool release(std::uint64_t address);
     /// OMPX_ERR_RANGE unless the range lies in allocated memory or may lie in a variable of an
@@ -87,7 +90,8 @@ private:
     std::unique_ptr<session_control> const session_;
     std::unique_ptr<session_output> const output_;
     device_memory slot_;
-    own_memory memory_; ///< outside the slot
+    own_memory memory_;                     ///< outside the slot
+    std::atomic<std::uint64_t> segment_{0}; ///< allocate_segment; 0: none
     deferred_work deferred_;
 };
 

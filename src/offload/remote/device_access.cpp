@@ -58,27 +58,23 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
     });
 }
 
-/// The sessions of a rank of the job whose memory is in the world: those of processors.
-std::vector<world_rank> processors_of(world &ranks, world_rank rank) {
-    std::vector<world_rank> found;
-    std::vector<bool> const &is_gpu = ranks.gpus().is_gpu[rank.index()];
-    std::size_t index = 0;
-    for (world_rank const session : sessions_of(rank, ranks.num_devices())) {
-        if (!is_gpu[index++]) {
-            found.push_back(session);
-        }
-    }
-    return found;
-}
-
-/// How processors of one client reach those of another one: "shm", "tcp" or "shm and tcp"; "":
-/// there are none.
-std::string name_paths_between(world &ranks, world_rank from, world_rank to) {
+/// How sessions of this client reach those of another one: "shm", "tcp" or "shm and tcp"; "": there
+/// are none that do. Processors reach processors, GPUs those with their index.
+std::string name_paths_between(client &by, world_rank to) {
+    world &ranks = by.ranks();
     bool has_shared = false;
     bool has_other = false;
-    for (world_rank const mine : processors_of(ranks, from)) {
-        for (world_rank const theirs : processors_of(ranks, to)) {
-            bool const is_shared = ranks.node_of(mine) == ranks.node_of(theirs);
+    std::vector<bool> const &own_gpus = ranks.gpus().is_gpu[ranks.rank().index()];
+    std::vector<bool> const &their_gpus = ranks.gpus().is_gpu[to.index()];
+    auto const own = sessions_of(ranks.rank(), ranks.num_devices());
+    auto const theirs = sessions_of(to, ranks.num_devices());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        for (std::size_t k = 0; k < theirs.size(); ++k) {
+            bool const are_gpus = i == k && by.has_runtime(static_cast<int>(i));
+            if (own_gpus[i] != their_gpus[k] || (own_gpus[i] && !are_gpus)) {
+                continue;
+            }
+            bool const is_shared = ranks.node_of(own[i]) == ranks.node_of(theirs[k]);
             has_shared = has_shared || is_shared;
             has_other = has_other || !is_shared;
         }
@@ -106,7 +102,7 @@ std::string describe_paths(client &by, world_rank owner) {
                                 : by.ranks().conduit().describe_path(session));
         ++index;
     }
-    std::string const between = name_paths_between(by.ranks(), by.ranks().rank(), owner);
+    std::string const between = name_paths_between(by, owner);
     if (!between.empty()) {
         text += fmt::format("; from own remote devices by {}, service to service", between);
     }
@@ -185,11 +181,11 @@ status check(client &of, int index, remote_memory::range used) {
     return device_at(of, index).check(reinterpret_cast<std::uint64_t>(used.base), used.nbytes);
 }
 
-status run_collective(client &by, int index, std::string_view call) {
+status run_call(client &by, int index, std::string_view call) {
     remote_device &own = device_at(by, index);
     std::array<char, call_outcome_bytes> outcome{};
     queue &carrier = by.acquire_queue(own);
-    status done = carrier.collective(call, outcome);
+    status done = carrier.call(call, outcome);
     if (status waited = carrier.synchronize(); done && !waited) {
         done = std::move(waited);
     }

@@ -27,6 +27,6 @@ status move(client &by, rma::direction dir, std::uint64_t device_address, std::b
 status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
                     std::uint64_t here, std::span<const rma::run> runs);
 status check(client &of, int index, remote_memory::range used);
-status run_collective(client &by, int index, std::string_view call);
+status run_call(client &by, int index, std::string_view call);
 
 } // namespace diomp::offload::remote

@@ -167,8 +167,7 @@ enum class operation : std::uint8_t {
     fetch = 8,   ///< from the client's memory
     deliver = 9, ///< to the client's memory
     pull = 10,   ///< like copy, to this device: source rank, destination, source, size
-    // A collective call of this device, which the session's runtime makes. Its encoding is that of
-    // libdiomp.so.
+    // A call of the host that the session's runtime makes. Its encoding is that of libdiomp.so.
     call_part = 11, ///< bytes (text): the next ones of the call
     call = 12,      ///< the reply contains its outcome: call_outcome_bytes
 };

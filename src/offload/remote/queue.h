@@ -47,9 +47,9 @@ public:
     status copy_in_job(operation op, world_rank other, std::uint64_t destination,
                        std::uint64_t source, std::size_t nbytes);
     status launch(const launch_arguments &arguments);
-    /// A collective call of the device, encoded for its session's runtime. `outcome` is set when
+    /// A call of the host that the session's runtime makes, encoded for it. `outcome` is set when
     /// the queue has been waited for.
-    status collective(std::string_view call, std::span<char, call_outcome_bytes> outcome);
+    status call(std::string_view encoded, std::span<char, call_outcome_bytes> outcome);
     /// Orders later operations of this queue after the event.
     status wait_for(const event &earlier);
     /// Returns an event for all operations that the queue has been given so far.

@@ -182,11 +182,11 @@ status queue::copy_in_job(operation op, world_rank other, std::uint64_t destinat
     return {};
 }
 
-status queue::collective(std::string_view call, std::span<char, call_outcome_bytes> outcome) {
+status queue::call(std::string_view encoded, std::span<char, call_outcome_bytes> outcome) {
     std::unique_lock lock(mutex_);
     DIOMP_TRY(order_after_deferred(lock));
-    for (; !call.empty(); call.remove_prefix(std::min(call.size(), max_call_part_bytes))) {
-        std::string_view const part = call.substr(0, max_call_part_bytes);
+    for (; !encoded.empty(); encoded.remove_prefix(std::min(encoded.size(), max_call_part_bytes))) {
+        std::string_view const part = encoded.substr(0, max_call_part_bytes);
         DIOMP_TRY(reserve_space(batch_builder::call_part_header_bytes + part.size(), lock));
         operations_.call_part(part);
     }

@@ -51,6 +51,11 @@ std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes) {
     return of.has_runtime(index) ? own_device(of, index).allocate_segment(nbytes) : 0;
 }
 
+bool lends_segment(client &of, int index) {
+    return index >= 0 && static_cast<std::size_t>(index) < of.num_devices() &&
+           own_device(of, index).has_segment();
+}
+
 void release_memory(client &of, int index, std::uint64_t address) {
     if (!own_device(of, index).release(address)) {
         log(log_level::debug, "{} does not release its segment", own_device(of, index).label());

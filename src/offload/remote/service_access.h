@@ -17,6 +17,7 @@ class client;
 std::optional<service_devices::description> describe_gpu(client &of, int index);
 result<std::uint64_t> allocate_memory(client &of, int index, std::size_t nbytes);
 std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes);
+bool lends_segment(client &of, int index);
 void release_memory(client &of, int index, std::uint64_t address);
 status write_memory(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes);
 status read_memory(client &by, int index, void *to, std::uint64_t from, std::size_t nbytes);

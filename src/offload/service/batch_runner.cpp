@@ -105,7 +105,7 @@ status batch_runner::call(queue_results &results) {
     if (runtime_ == nullptr) {
         return error(OMPX_ERR_UNSUPPORTED, "the device makes no calls");
     }
-    results.gets += encode_call_outcome(runtime_->run_collective(results.call));
+    results.gets += encode_call_outcome(runtime_->run_call(results.call));
     return {};
 }
 

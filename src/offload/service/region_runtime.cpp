@@ -45,6 +45,7 @@ void forget_settings() {
     static constexpr std::string_view kept[] = {
         "DIOMP_LOG",         DIOMP_REMOTE_LOADING, "DIOMP_CUDA_LIBRARY",
         "DIOMP_HIP_LIBRARY", "DIOMP_DEVICE_PATHS", "DIOMP_DEVICE_CALLS",
+        "DIOMP_CCL",         "DIOMP_NCCL_LIBRARY", "DIOMP_RCCL_LIBRARY",
     };
     std::vector<std::string> names;
     for (char **each = environ; *each != nullptr; ++each) {
@@ -94,7 +95,7 @@ std::string region_runtime::take_error(std::size_t max_bytes) {
     return error_.size() <= max_bytes ? std::exchange(error_, {}) : std::string();
 }
 
-std::optional<remote::call_error> region_runtime::run_collective(std::string_view call) const {
+std::optional<remote::call_error> region_runtime::run_call(std::string_view call) const {
     std::optional<remote::call_error> failure;
     auto const fail = [](void *into, std::int32_t code, const char *message, const char *remedy) {
         static_cast<std::optional<remote::call_error> *>(into)->emplace(
@@ -116,7 +117,7 @@ status region_runtime::find_functions(void *library) {
     };
     diomp_session_regions_function regions = nullptr;
     if (!find(DIOMP_SESSION_START, start_) || !find(DIOMP_SESSION_FENCE, fence_) ||
-        !find(DIOMP_SESSION_COLLECTIVE, collective_) || !find(DIOMP_SESSION_LOST, lost_) ||
+        !find(DIOMP_SESSION_CALL, collective_) || !find(DIOMP_SESSION_LOST, lost_) ||
         !find(DIOMP_SESSION_SEGMENT, segment_) || !find(DIOMP_SESSION_REGIONS, regions)) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");

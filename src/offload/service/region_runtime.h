@@ -45,7 +45,7 @@ public:
     void on_lost(world_rank in_world) const { lost_(in_world.value()); }
     /// Makes an encoded collective call of the host on the device's memory. Blocks. Returns its
     /// error. Any thread.
-    [[nodiscard]] std::optional<remote::call_error> run_collective(std::string_view call) const;
+    [[nodiscard]] std::optional<remote::call_error> run_call(std::string_view call) const;
     /// The first error of a call since the last call, encoded, unless that has more bytes; "":
     /// none. Any thread.
     std::string take_error(std::size_t max_bytes);
@@ -63,7 +63,7 @@ private:
     // Set by start().
     diomp_session_start_function start_ = nullptr;
     diomp_session_fence_function fence_ = nullptr;
-    diomp_session_collective_function collective_ = nullptr;
+    diomp_session_call_function collective_ = nullptr;
     diomp_session_lost_function lost_ = nullptr;
     diomp_session_segment_function segment_ = nullptr;
     const diomp_offload_table *regions_ = nullptr;
