@@ -114,9 +114,10 @@ DIOMP_ON_DEVICE_ int diomp_device_locate(const struct diomp_endpoint *own, int r
             (offset >= own->symmetric_end || nbytes > own->symmetric_end - offset)) {
             return offset < own->symmetric_end ? DIOMP_DEVICE_PAST_END : DIOMP_DEVICE_NOT_SYMMETRIC;
         }
-        if (peer->base != 0 &&
-            (offset >= peer->back_begin ||
-             (offset < peer->front_bytes && nbytes <= peer->front_bytes - offset))) {
+        if (peer->base != 0 && offset >= peer->back_begin) {
+            *at = (char *)(uintptr_t)(peer->base + offset + peer->back_shift);
+        } else if (peer->base != 0 && offset < peer->front_bytes &&
+                   nbytes <= peer->front_bytes - offset) {
             *at = (char *)(uintptr_t)(peer->base + offset);
         }
         return DIOMP_DEVICE_OK;

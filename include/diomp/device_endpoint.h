@@ -12,20 +12,20 @@
 
 #include <stdint.h>
 
-#define DIOMP_ENDPOINT_VERSION 4
+#define DIOMP_ENDPOINT_VERSION 5
 
 /** Words of a barrier, one for each round: enough for 2^32 ranks. */
 #define DIOMP_BARRIER_WORDS 32
 /** Groups whose barriers a rank's regions call, with the world. Each has its own words. */
 #define DIOMP_BARRIER_GROUPS 256
 
-/** Another rank's device segment, as this device sees it: loads and stores reach [0, front_bytes)
- * and [back_begin, segment_bytes) of it. */
+/** Another rank's device segment, as this device sees it: loads and stores reach what has its
+ * counterpart in [0, front_bytes) or [back_begin, segment_bytes) of the own segment. */
 struct diomp_peer {
     uint64_t base; /**< of the segment; 0: not mapped for this device */
     uint64_t front_bytes;
     uint64_t back_begin;
-    uint64_t unused;
+    uint64_t back_shift; /**< from an own offset after back_begin to that of its counterpart */
 };
 
 /** Why a call in a target region failed. */

@@ -72,12 +72,14 @@ OMPX_API_ void *ompx_realloc(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 
 /**
  * Makes the memory [ptr, ptr + nbytes) of the program accessible to all ranks under its local
- * address. Not collective. The range must stay valid until ompx_unregister(ptr). OMPX_ERR_ADDRESS
- * if the range is in a segment, overlaps a registered range, or has addresses without memory.
+ * address. Not collective. The range must stay valid until ompx_unregister(ptr), and writable if
+ * other ranks put to it or update it. OMPX_ERR_ADDRESS if the range is in a segment, overlaps a
+ * registered range, or has addresses without memory.
  */
 OMPX_API_ int ompx_register(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
-/** Ends the registration of the range that starts at ptr. Not collective. OMPX_ERR_ADDRESS if no
- * registered range starts there. */
+/** Ends the registration of the range that starts at ptr. Not collective, and waits for no other
+ * rank: all transfers to and from the range must be complete, as after fences and a barrier.
+ * OMPX_ERR_ADDRESS if no registered range starts there. */
 OMPX_API_ int ompx_unregister(void *ptr) OMPX_NOEXCEPT_;
 /**
  * Makes the memory [ptr, ptr + nbytes), which all ranks have, symmetric: variables of static

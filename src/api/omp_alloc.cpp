@@ -4,6 +4,7 @@
 // the program's OpenMP runtime, or to the C library if there is none.
 #include "api/internal/omp_runtime.h"
 #include "api/internal/state.h"
+#include "channels/channel_registry.h"
 #include "diomp/memory.h"
 #include "diomp/sync.h"
 #include "memory/memory.h"
@@ -82,6 +83,7 @@ void *allocate(const char *function, const void *site, ompx_mem_kind_t kind, std
         },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
+            running.channels().release_closed();
             auto allocated = running.allocator().allocate(kind, nbytes, alignment, initial);
             DIOMP_TRY(allocated);
             api::refresh_fast_view(running);

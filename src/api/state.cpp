@@ -327,8 +327,9 @@ void finish_at_exit() {
     }
     if (!finished) {
         fail("exit", "0", finished.failure());
-        abandon_at_exit(); // DIOMP_ERRORS=return, but exit() has no caller that could handle the
-                           // error
+        // DIOMP_ERRORS=return, but exit() has no caller that could handle the error.
+        write_log(log_level::error, ::ompx_last_error());
+        abandon_at_exit();
         return;
     }
     leave_remote_devices();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace diomp::cart {
 
@@ -17,23 +18,48 @@ neighbour_exchange::neighbour_exchange(channels::channel_registry &registry, std
     }
 }
 
-status neighbour_exchange::provide(std::unique_ptr<channels::channel_end> &end, std::size_t index,
-                                   ompx_channel_end_t kind, std::size_t nbytes) {
-    if (end != nullptr && end->shape().nbytes >= nbytes) {
+// Nothing is created unless there is memory for all ends: the neighbours would find ends of an
+// exchange that has failed.
+status neighbour_exchange::provide_all(std::size_t first, std::span<const sent_block> send,
+                                       std::span<const received_block> receive) {
+    struct missing_end {
+        std::unique_ptr<channels::channel_end> *where;
+        channels::channel_registry::wanted_end what;
+    };
+    std::vector<missing_end> missing;
+    auto const require = [&](std::unique_ptr<channels::channel_end> &end, std::size_t index,
+                             ompx_channel_end_t kind, std::size_t nbytes) -> status {
+        if (end != nullptr && end->shape().nbytes >= nbytes) {
+            return {};
+        }
+        // Both ends have the tag of the direction in which the data goes, so that the two channels
+        // to a rank that is the neighbour on both sides differ.
+        std::size_t const direction = kind == OMPX_CHANNEL_SENDER ? index : index ^ 1;
+        constexpr std::uint32_t num_buffers = 2;
+        missing.push_back(
+            {&end,
+             {{*sides_[index].neighbour, channels::internal_tag | id_ << 8 | direction, kind},
+              {nbytes, num_buffers}}});
+        return end == nullptr ? status() : registry_.close(std::move(end));
+    };
+    for (std::size_t i = 0; i < send.size(); ++i) {
+        if (std::size_t const index = first + i; sides_[index].neighbour) {
+            side &each = sides_[index];
+            DIOMP_TRY(require(each.sender, index, OMPX_CHANNEL_SENDER, send[i].nbytes));
+            DIOMP_TRY(require(each.receiver, index, OMPX_CHANNEL_RECEIVER, receive[i].nbytes));
+        }
+    }
+    if (missing.empty()) {
         return {};
     }
-    if (end != nullptr) {
-        DIOMP_TRY(registry_.close(std::move(end)));
+    std::vector<channels::channel_registry::wanted_end> ends;
+    std::ranges::transform(missing, std::back_inserter(ends), &missing_end::what);
+    DIOMP_TRY(registry_.check_space(ends));
+    for (missing_end const &each : missing) {
+        auto made = registry_.create(each.what.key, each.what.shape);
+        DIOMP_TRY(made);
+        *each.where = made.take();
     }
-    // Both ends have the tag of the direction in which the data goes, so that the two channels to a
-    // rank that is the neighbour on both sides differ.
-    std::size_t const direction = kind == OMPX_CHANNEL_SENDER ? index : index ^ 1;
-    constexpr std::uint32_t num_buffers = 2;
-    auto made = registry_.create(
-        {*sides_[index].neighbour, channels::internal_tag | id_ << 8 | direction, kind},
-        {nbytes, num_buffers});
-    DIOMP_TRY(made);
-    end = made.take();
     return {};
 }
 
@@ -79,13 +105,7 @@ status neighbour_exchange::exchange(std::size_t first, std::span<const sent_bloc
                                     std::span<const received_block> receive) {
     auto const sides = std::span(sides_).subspan(first, send.size());
     // First all ends: creation does not wait, and a neighbour may be waiting for any of them.
-    for (std::size_t i = 0; i < sides.size(); ++i) {
-        if (sides[i].neighbour) {
-            DIOMP_TRY(provide(sides[i].sender, first + i, OMPX_CHANNEL_SENDER, send[i].nbytes));
-            DIOMP_TRY(
-                provide(sides[i].receiver, first + i, OMPX_CHANNEL_RECEIVER, receive[i].nbytes));
-        }
-    }
+    DIOMP_TRY(provide_all(first, send, receive));
     for (std::size_t i = 0; i < sides.size(); ++i) {
         if (sides[i].neighbour) {
             DIOMP_TRY(send_block(sides[i], send[i]));

@@ -66,8 +66,9 @@ private:
     };
 
     /// Creates or replaces an end that is missing or too small.
-    status provide(std::unique_ptr<channels::channel_end> &end, std::size_t index,
-                   ompx_channel_end_t kind, std::size_t nbytes);
+    /// The ends of all sides from `first` on.
+    status provide_all(std::size_t first, std::span<const sent_block> send,
+                       std::span<const received_block> receive);
     status send_block(side &to, const sent_block &block);
     status receive_block(side &from, const received_block &block);
 

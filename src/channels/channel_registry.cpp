@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace diomp::channels {
 namespace {
@@ -45,9 +46,11 @@ channel_registry::~channel_registry() = default;
 
 result<std::byte *> channel_registry::allocate(const channel_key &key, const channel_shape &shape) {
     bool const is_mapped = context_.engine.transport().direct_base(key.partner) != nullptr;
-    std::size_t const nbytes = key.end == OMPX_CHANNEL_RECEIVER ? shape.depth * shape.stride()
-                               : is_mapped                      ? sender_end::staging_offset
-                                           : sender_end::staging_offset + shape.nbytes;
+    std::size_t nbytes = sender_end::staging_offset + (is_mapped ? 0 : shape.nbytes);
+    if (key.end == OMPX_CHANNEL_RECEIVER &&
+        __builtin_mul_overflow(std::size_t{shape.depth}, shape.stride(), &nbytes)) {
+        nbytes = std::numeric_limits<std::size_t>::max();
+    }
     auto offset = context_.own.allocate_local(nbytes, 64);
     DIOMP_TRY(offset);
     std::byte *const memory = context_.own.base() + offset.value();
@@ -59,6 +62,24 @@ result<std::byte *> channel_registry::allocate(const channel_key &key, const cha
         *reinterpret_cast<std::uint64_t *>(word) = 0;
     }
     return memory;
+}
+
+status channel_registry::check_space(std::span<const wanted_end> ends) {
+    release_closed();
+    std::vector<std::byte *> found;
+    status outcome;
+    for (wanted_end const &each : ends) {
+        auto memory = allocate(each.key, each.shape);
+        if (!memory) {
+            outcome = memory.take_failure();
+            break;
+        }
+        found.push_back(memory.value());
+    }
+    for (std::byte *const each : found) {
+        context_.own.release(static_cast<std::uint64_t>(each - context_.own.base()));
+    }
+    return outcome;
 }
 
 result<std::unique_ptr<channel_end>> channel_registry::create(const channel_key &key,

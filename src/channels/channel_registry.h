@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,8 +34,16 @@ public:
 
     /// Creates an end; does not block. OMPX_ERR_NOMEM.
     result<std::unique_ptr<channel_end>> create(const channel_key &key, const channel_shape &shape);
+    struct wanted_end {
+        channel_key key;
+        channel_shape shape;
+    };
+    /// OMPX_ERR_NOMEM unless there is memory for all of these now.
+    status check_space(std::span<const wanted_end> ends);
     /// Completes the end's operations, tells the partner, and frees the end.
     status close(std::unique_ptr<channel_end> end);
+    /// Frees the memory of ends whose partners have closed theirs since. Does not block.
+    void release_closed();
 
     result<ompx_channel_t> publish(std::unique_ptr<channel_end> end);
     /// OMPX_ERR_ARG if the handle is invalid.
@@ -67,7 +76,6 @@ private:
     void handle(world_rank source, const channel_message &message);
     void match(channel_end &end, const channel_message &message);
     void on_close(world_rank source, std::uint64_t id);
-    void release_closed();
 
     channel_context context_;
     transport::handler_id handler_;

@@ -12,7 +12,16 @@ namespace diomp::device_coll {
 
 using coll::request;
 
-result<device_buffer_view> device_calls::find(const void *pointer, int device, std::size_t nbytes) {
+namespace {
+
+status check_writable(const offload::own_side &dst) {
+    return dst.is_constant ? status(offload::constant_error()) : status();
+}
+
+} // namespace
+
+result<device_buffer_view> device_calls::find(const void *pointer, int device, std::size_t nbytes,
+                                              buffer_role role) {
     device_buffer_view made;
     made.nbytes = nbytes;
     made.host = static_cast<std::byte *>(const_cast<void *>(pointer));
@@ -21,6 +30,9 @@ result<device_buffer_view> device_calls::find(const void *pointer, int device, s
     }
     auto found = devices_.translator().locate_own(pointer, device, nbytes);
     DIOMP_TRY(found);
+    if (role == buffer_role::destination) {
+        DIOMP_TRY(check_writable(found.value()));
+    }
     made.location = found.value().at;
     made.remote_index = found.value().remote_index;
     made.host = made.needs_copy() ? nullptr : made.location.address;
@@ -32,10 +44,10 @@ result<endpoint_views> device_calls::find_buffers(const group::group &members, c
     std::size_t const member = members.own(own_index);
     endpoint_views made;
     made.use = coll::use_of(args, {}, members.count(), member);
-    auto src = find(args.src, device, made.use.src_bytes);
+    auto src = find(args.src, device, made.use.src_bytes, buffer_role::source);
     DIOMP_TRY(src);
     made.src = src.take();
-    auto dst = find(args.dst, device, made.use.dst_bytes);
+    auto dst = find(args.dst, device, made.use.dst_bytes, buffer_role::destination);
     DIOMP_TRY(dst);
     made.dst = dst.take();
     return made;
@@ -72,6 +84,7 @@ device_calls::find_loadable(const group::group &members, const request &args, in
         if (use.dst_bytes > 0) {
             auto found = devices_.translator().locate_own(args.dst, on, use.dst_bytes);
             DIOMP_TRY(found);
+            DIOMP_TRY(check_writable(found.value()));
             if (found.value().at.on != nullptr || found.value().remote_index) {
                 return std::span<const coll::endpoint_buffers>{};
             }

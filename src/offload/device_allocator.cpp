@@ -122,7 +122,16 @@ device_segment *device_allocator::lend_segment(const diomp_offload_request &requ
     if (made == nullptr || made->num_allocations() > 0) {
         return made;
     }
-    if (!made->allocate_all()) {
+    device_segment::mapped_part const half = made->mapped();
+    device_allocation first{};
+    first.kind = OMPX_MEM_SYMMETRIC;
+    first.nbytes = half.begin - made->common().symmetric_end;
+    device_allocation second{};
+    second.kind = OMPX_MEM_LOCAL;
+    second.by_openmp = true;
+    second.nbytes = half.end - half.begin;
+    if (!made->allocate(first, memory::heap::granule_bytes) ||
+        !made->allocate(second, memory::heap::granule_bytes)) {
         return nullptr;
     }
     if (made->memory() != nullptr) {

@@ -33,7 +33,8 @@ struct device_endpoints::locate_request {
 
 struct device_endpoints::locate_reply {
     std::uint64_t segment_bytes = 0;
-    std::int32_t device = -1; ///< -1: none that has memory of its own
+    std::uint64_t mapped_end = 0; ///< device_segment::mapped()
+    std::int32_t device = -1;     ///< -1: none that has memory of its own
 };
 
 namespace {
@@ -82,7 +83,7 @@ void device_endpoints::on_locate(const transport::message &incoming) {
     int const device = directory_.resolve_device(request.device, request.device_index);
     device_segment const *const segment = segments_.table().find(device);
     if (segment != nullptr && segment->memory() != nullptr) {
-        reply = {segment->size_bytes(), device};
+        reply = {segment->size_bytes(), segment->mapped().end, device};
     }
     calls_.reply(incoming.source, request.header.id, reply);
 }
@@ -201,15 +202,10 @@ status device_endpoints::update_peer(endpoint_record &of, const device_segment &
     if (there.device < 0) {
         return error(OMPX_ERR_UNSUPPORTED, "it has no segment on the device");
     }
-    if (there.segment_bytes != segment.size_bytes()) {
-        return error(OMPX_ERR_MISMATCH,
-                     fmt::format("its segment has {} bytes, this rank's {}", there.segment_bytes,
-                                 segment.size_bytes()),
-                     "set DIOMP_DEVICE_SEGMENT_SIZE to the same size on all ranks");
-    }
     auto mapped = paths_.open_all(peer, there.device, of.on());
     DIOMP_TRY(mapped);
-    of.set_peer(peer, describe_peer(mapped.value(), there.segment_bytes));
+    of.set_peer(peer, describe_peer(mapped.value(), there.segment_bytes, there.mapped_end,
+                                    segment.mapped()));
     return {};
 }
 

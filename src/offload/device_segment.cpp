@@ -105,14 +105,6 @@ std::optional<std::uint64_t> device_segment::allocate(const device_allocation &r
     return offset;
 }
 
-bool device_segment::allocate_all() {
-    std::size_t const num_symmetric = heaps_.private_begin() - heaps_.symmetric_end();
-    std::size_t const num_mapped = heaps_.mapped_bytes();
-    return allocate({OMPX_MEM_SYMMETRIC, false, 0, num_symmetric, nullptr, 0},
-                    memory::heap::granule_bytes) &&
-           allocate({OMPX_MEM_LOCAL, true, 0, num_mapped, nullptr, 0}, memory::heap::granule_bytes);
-}
-
 std::optional<std::uint64_t> device_segment::begin_of(std::uint64_t offset) const {
     auto const begin = heaps_.begin_of(offset);
     bool const is_after_own = num_own_ > 0 && begin == 0 && offset >= own_bytes;

@@ -60,9 +60,6 @@ public:
     /// use (find_and_use).
     std::optional<std::uint64_t> allocate(const device_allocation &request, std::size_t alignment,
                                           bool *is_mapped_again = nullptr);
-    /// Allocates all of a segment without allocations: the first half as symmetric memory, the
-    /// second one as OpenMP's. False: the device has no memory for it.
-    bool allocate_all();
     /// Finds the allocation that contains the offset, or that ends there if no other begins there.
     [[nodiscard]] std::optional<device_allocation> find(std::uint64_t offset) const;
 
@@ -85,15 +82,22 @@ public:
     /// false.
     bool release_unshared(std::uint64_t offset, std::size_t limit_bytes);
 
-    /// The parts that hold memory with counterparts at equal offsets of other ranks' segments, if
-    /// those have the same size:
-    /// [0, symmetric_end) and [mapped_begin, size_bytes()). They never shrink, except before memory
-    /// that has no counterpart.
+    /// The parts that hold memory with counterparts in other ranks' segments: [0, symmetric_end) at
+    /// equal offsets, [mapped_begin, size_bytes()) at equal distances from mapped().end. They never
+    /// shrink, except before memory that has no counterpart.
     struct common_parts {
         std::uint64_t symmetric_end = 0;
         std::uint64_t mapped_begin = 0;
     };
     [[nodiscard]] common_parts common() const;
+    /// Where OpenMP's memory can be, a part of the second half.
+    struct mapped_part {
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0; ///< what is mapped alike has equal distances from it on all ranks
+    };
+    [[nodiscard]] mapped_part mapped() const {
+        return {heaps_.mapped_end() - heaps_.mapped_bytes(), heaps_.mapped_end()};
+    }
 
     /// Excludes the runtime's own.
     [[nodiscard]] std::size_t num_allocations() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace diomp::offload {
@@ -123,10 +124,12 @@ void endpoint_record::break_waits(int status) {
     __atomic_store_n(&shared().broken, status, __ATOMIC_RELEASE);
 }
 
-diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segment_bytes) {
+diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segment_bytes,
+                         std::uint64_t mapped_end, device_segment::mapped_part own) {
     auto extents = mapped.extents;
     std::ranges::sort(extents, {}, &peer_segments::extent::offset);
-    diomp_peer made{reinterpret_cast<std::uintptr_t>(mapped.base), 0, segment_bytes, 0};
+    diomp_peer made{reinterpret_cast<std::uintptr_t>(mapped.base), 0, segment_bytes,
+                    mapped_end - own.end};
     for (peer_segments::extent const &each : extents) {
         if (each.offset == made.front_bytes) {
             made.front_bytes += each.nbytes;
@@ -136,6 +139,12 @@ diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segmen
         if (each->offset + each->nbytes == made.back_begin) {
             made.back_begin = each->offset;
         }
+    }
+    if (made.back_shift != 0) { // segments of different sizes: their halves begin elsewhere
+        std::uint64_t const from_end = mapped_end - std::min(made.back_begin, mapped_end);
+        made.front_bytes = std::min(made.front_bytes, own.begin);
+        made.back_begin = from_end == 0 ? std::numeric_limits<std::uint64_t>::max()
+                                        : own.end - std::min(from_end, own.end - own.begin);
     }
     return made;
 }

@@ -59,6 +59,7 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     device_ptr const &here = found.value().here.at;
     remote_side const &there = found.value().there;
     DIOMP_TRY(there.check_writable(mode.dir));
+    DIOMP_TRY(found.value().here.check_writable(mode.dir));
     if (found.value().has_remote_processor()) {
         rma::run const whole{0, 0, nbytes};
         return move_remotely(mode.dir, rank, found.value(), {&whole, 1});
@@ -207,6 +208,7 @@ result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer
     device_ptr const &here = between.here.at;
     remote_side const &there = between.there;
     DIOMP_TRY(there.check_writable(dir));
+    DIOMP_TRY(between.here.check_writable(dir));
     if (between.has_remote_processor()) {
         return move_remotely(dir, rank, between, walk.runs());
     }
@@ -247,6 +249,7 @@ result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const tr
         translator_.locate_remote(rank, remote.pointer, remote.device, num, extents.remote);
     DIOMP_TRY(there);
     DIOMP_TRY(there.value().check_writable(dir));
+    DIOMP_TRY(here.value().check_writable(dir));
     return move_runs(dir, rank, there.value(), here.value().at, extents, runs);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/own_variables.h"
 
+#include "base/mappings.h"
 #include "offload/device_names.h"
 #include "offload/device_segment.h"
 #include "offload/device_segments.h"
@@ -13,6 +14,25 @@
 #include <utility>
 
 namespace diomp::offload {
+
+namespace {
+
+/// Marks the variables of which a byte is in read-only memory of this process.
+void mark_constants(std::map<std::uintptr_t, variable> &all) {
+    visit_mappings([&](const memory_mapping &each) {
+        auto of = all.upper_bound(each.begin);
+        if (of != all.begin()) {
+            --of;
+        }
+        for (; !each.is_writable && of != all.end() && of->first < each.end; ++of) {
+            of->second.is_constant =
+                of->second.is_constant || of->first + of->second.nbytes > each.begin;
+        }
+        return true;
+    });
+}
+
+} // namespace
 
 /// Reads libomptarget's variables if its generation has changed.
 void own_variables::refresh(const diomp_variable_table &from) {
@@ -31,9 +51,10 @@ void own_variables::refresh(const diomp_variable_table &from) {
         [](void *into, const void *host, std::uint64_t nbytes, const char *name) {
             auto &to = *static_cast<collection *>(into);
             to.found[reinterpret_cast<std::uintptr_t>(host)] = {
-                static_cast<const std::byte *>(host), nbytes, identify(host, to.own), name};
+                static_cast<const std::byte *>(host), nbytes, identify(host, to.own), name, false};
         },
         &collected);
+    mark_constants(collected.found);
     std::lock_guard const guard(mutex_);
     by_address_ = std::move(collected.found);
     generation_ = generation;

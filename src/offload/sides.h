@@ -76,11 +76,17 @@ struct local_side {
     translated_range range; ///< around the pointer, as far as one distance holds
     /// The device, if it is a remote one: remote_memory.
     std::optional<int> remote_index;
+    bool is_constant{}; ///< a variable in read-only memory
+
+    /// Fails for a get into read-only memory.
+    [[nodiscard]] status check_writable(rma::direction dir) const;
 };
+[[nodiscard]] error constant_error();
 /// Own memory in a call that all members of a group make.
 struct own_side {
     device_ptr at;
     std::optional<int> remote_index; ///< as in local_side
+    bool is_constant{};              ///< as in local_side
 };
 /// Memory of any rank.
 struct remote_side {

@@ -192,7 +192,8 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
         return remote_side{{at.address, reinterpret_cast<std::uintptr_t>(at.address), true},
                            here.value().range,
                            at.on,
-                           {}};
+                           {},
+                           here.value().is_constant};
     }
     if (is_of_peer(rank, pointer)) {
         return locate_peer_address(rank, pointer, device, nbytes);
@@ -399,9 +400,17 @@ result<remote_side> translator::locate_peer_address(world_rank rank, const void 
 
 status remote_side::check_writable(rma::direction dir) const {
     return is_constant && dir == rma::direction::put
-               ? status(error(OMPX_ERR_ADDRESS, "the other rank's copy of the variable is constant",
+               ? status(error(OMPX_ERR_ADDRESS, "the rank's copy of the variable is constant",
                               "only get from it"))
                : status();
+}
+
+error constant_error() {
+    return {OMPX_ERR_ADDRESS, "the destination is a constant", "pass a variable"};
+}
+
+status local_side::check_writable(rma::direction dir) const {
+    return is_constant && dir == rma::direction::get ? status(constant_error()) : status();
 }
 
 result<own_side> translator::locate_own(const void *pointer, int device, std::size_t nbytes) {
@@ -437,7 +446,7 @@ result<own_side> translator::locate_own(const void *pointer, int device, std::si
         lookups.all[lookups.oldest] = {this, epoch, device, found.value().range};
         lookups.oldest = (lookups.oldest + 1) % lookups.all.size();
     }
-    return own_side{found.value().at, found.value().remote_index};
+    return own_side{found.value().at, found.value().remote_index, found.value().is_constant};
 }
 
 result<located_sides> translator::locate(world_rank rank, const transfer_side &remote,

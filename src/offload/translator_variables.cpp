@@ -31,8 +31,10 @@ result<local_side> translator::locate_own_variable(const variable &of, const voi
             fmt::format("the variable {} of {} bytes on device {}", of.name, of.nbytes, device),
             left, nbytes);
     }
-    return local_side{
-        {copy.value().address + offset_in(of, pointer), copy.value().on}, {}, std::nullopt};
+    return local_side{{copy.value().address + offset_in(of, pointer), copy.value().on},
+                      {},
+                      std::nullopt,
+                      of.is_constant};
 }
 
 error outside_segment_error(const void *pointer, int device) {

@@ -138,8 +138,10 @@ status transfers::fence(std::span<const world_rank> peers) {
             }
         }
         DIOMP_TRY(pooled_completion.wait(engine_, [&] {
-            return fmt::format("waiting for puts to be complete at {} ranks of a group",
-                               peers.size());
+            return peers.size() == 1
+                       ? fmt::format("waiting for puts to be complete at rank {}",
+                                     peers.front().value())
+                       : fmt::format("waiting for puts to be complete at {} ranks", peers.size());
         }));
         DIOMP_TRY(nonblocking_.wait_for_implicit());
         DIOMP_TRY(parts_->acks.wait());

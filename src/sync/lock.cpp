@@ -9,6 +9,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <sched.h>
 
 namespace diomp::sync {
@@ -26,8 +28,17 @@ std::size_t index(lock_space space) { return static_cast<std::size_t>(space); }
 
 const char *owner_name(lock_space space) { return space == lock_space::ranks ? "rank" : "thread"; }
 
-std::thread::id owner_thread(lock_space space) {
-    return space == lock_space::threads ? std::this_thread::get_id() : std::thread::id{};
+/// Identities of threads that have ended are not used again, as those of the system are.
+std::uint64_t owner_thread(lock_space space) {
+    static std::atomic<std::uint64_t> last{0};
+    static thread_local std::uint64_t own = 0;
+    if (space == lock_space::ranks) {
+        return 0;
+    }
+    if (own == 0) {
+        own = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+    return own;
 }
 
 } // namespace
@@ -58,7 +69,7 @@ std::optional<lock_word> locks::word_of(world_rank target, lock_space space) con
 }
 
 std::vector<locks::held_lock>::iterator locks::find_held(world_rank target, lock_space space) {
-    std::thread::id const thread = owner_thread(space);
+    std::uint64_t const thread = owner_thread(space);
     return std::find_if(held_.begin(), held_.end(), [&](const held_lock &each) {
         return each.target == target && each.space == space && each.thread == thread;
     });

@@ -14,10 +14,10 @@
 #include "transport/types.h"
 
 #include <array>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 namespace diomp::messaging {
@@ -70,8 +70,8 @@ private:
     struct held_lock {
         world_rank target;
         lock_space space = lock_space::ranks;
-        /// none in the rank space: the lock belongs to the rank, whichever thread calls
-        std::thread::id thread;
+        /// 0 in the rank space: the lock belongs to the rank, whichever thread calls
+        std::uint64_t thread;
         bool is_acquired = false; ///< false: being acquired
     };
 

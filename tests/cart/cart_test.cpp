@@ -349,6 +349,24 @@ TEST(cart, different_block_sizes_are_an_error) {
     ompx_barrier();
 }
 
+TEST(cart, blocks_that_do_not_fit_leave_the_grid_usable) {
+    grid const g({ranks}, {1});
+    std::vector<std::int64_t> sent(8);
+    std::vector<std::int64_t> received(8);
+    for (std::size_t const too_large :
+         {std::size_t{1} << 62, std::size_t{1} << 46, std::size_t{1} << 40}) {
+        EXPECT_NE(ompx_cart_exchange(g.cart, sent.data(), received.data(), too_large), 0);
+        for (std::size_t side = 0; side < 2; ++side) {
+            sent[side] = element(me, 1, side, 0);
+        }
+        ASSERT_EQ(ompx_cart_exchange(g.cart, sent.data(), received.data(), sizeof(std::int64_t)), 0)
+            << ompx_last_error();
+        for (std::size_t side = 0; side < 2; ++side) {
+            EXPECT_EQ(received[side], element(g.neighbours[side], 1, side ^ 1, 0));
+        }
+    }
+}
+
 TEST(cart, arguments_must_be_equal_on_all_members) {
     if (ranks < 2) {
         GTEST_SKIP() << "needs 2 ranks";

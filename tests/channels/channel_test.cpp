@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -496,6 +497,32 @@ TEST(channel_cpp, senders_and_receivers_of_elements) {
     EXPECT_THROW(to.send(too_few), diomp::error);
     from.release();
     EXPECT_THROW(from.release(), diomp::error);
+    ompx_barrier();
+}
+
+TEST(channel, memory_is_free_when_both_ends_are) {
+    auto const used = [] {
+        ompx_segment_info_t about{};
+        EXPECT_EQ(ompx_segment_info(&about), 0);
+        return about.local_used;
+    };
+    ompx_free(ompx_alloc(64, 64, OMPX_MEM_LOCAL)); // frees what is left of earlier channels
+    ompx_barrier();
+    auto const before = used();
+    ompx_channel_t to = OMPX_CHANNEL_NONE;
+    ompx_channel_t from = OMPX_CHANNEL_NONE;
+    ASSERT_EQ(ompx_channel_create(right, 77, OMPX_CHANNEL_SENDER, 1 << 20, 2, &to), 0);
+    ASSERT_EQ(ompx_channel_create(left, 77, OMPX_CHANNEL_RECEIVER, 1 << 20, 2, &from), 0);
+    EXPECT_GE(used(), before + (2U << 20));
+    EXPECT_EQ(ompx_channel_free(&from), 0);
+    ompx_barrier();
+    EXPECT_EQ(ompx_channel_free(&to), 0);
+    auto const give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (used() > before && std::chrono::steady_clock::now() < give_up) {
+        ompx_progress();
+        ompx_free(ompx_alloc(64, 64, OMPX_MEM_LOCAL));
+    }
+    EXPECT_LE(used(), before); // less, if an earlier channel was still to be freed
     ompx_barrier();
 }
 

@@ -396,13 +396,13 @@ TEST(rings, words_of_gpus_in_no_allocation_are_errors) {
         EXPECT_NE(fetch<std::uint64_t>(inside, next(), beyond, 1, &old, OMPX_UINT64, OMPX_SUM), 0);
     }
     EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_atomic_fetch(rank="));
-    {
-        region const inside; // without a reply: the end of the region reports it
-        EXPECT_EQ(
-            fetch<std::uint64_t>(inside, next(), signal.at(), 1, nullptr, OMPX_UINT64, OMPX_LAND),
-            0);
+    for (int const op : std::vector<int>{OMPX_PROD, OMPX_LAND, OMPX_BXOR, -1, OMPX_NO_OP + 1}) {
+        region const inside; // no request is needed to know this
+        EXPECT_EQ(fetch<double>(inside, next(), reinterpret_cast<double *>(signal.at()), 1, nullptr,
+                                OMPX_DOUBLE, op),
+                  OMPX_ERR_ARG);
     }
-    EXPECT_THAT(ompx_last_error(), HasSubstr("ompx_atomic_fetch(rank="));
+    EXPECT_THAT(ompx_last_error(), HasSubstr("does not take this operator"));
     meet();
 }
 

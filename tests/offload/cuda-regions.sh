@@ -9,6 +9,7 @@ source=$1
 build=$2
 images=
 wanted=0
+wrapper=
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/driver"
@@ -71,7 +72,7 @@ start() {
     env FAKE_CUDA_LOADS=any FAKE_CUDA_COMPLAINTS=tell FAKE_CUDA_SHOW_LAUNCHES=1 FAKE_CUDA_MEBIBYTES="$mebibytes" \
         FAKE_CUDA_DEVICES="$devices" LD_LIBRARY_PATH="$work/driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" \
         OMP_TARGET_OFFLOAD=MANDATORY DIOMP_ERRORS=return DIOMP_LOG=error DIOMP_DEVICE_SEGMENT_SIZE=64M $settings \
-        "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 $options -- "$work/$program" "$@" \
+        "$build/bin/diomp-run" -n "$ranks" --bind-to none --timeout 60 $options -- $wrapper "$work/$program" "$@" \
         >"$work/output" 2>&1 && code=0 || code=$?
     [ "$code" = "$wanted" ] || fail "$program on $ranks ranks with$settings: status $code"
     ! grep -q "^fake_cuda:" "$work/output" || fail "$program: the driver was used wrongly"
@@ -114,6 +115,17 @@ run 2 4 offload_endpoints $two
 run 2 2 offload_device_calls_as_gpu $own
 run 2 2 offload_device_rings_as_gpu $own
 run 2 2 offload_device_rings_as_gpu $own DIOMP_DEVICE_CALLS=ring
+# GPUs with segments of different sizes are loaded and stored, too: without requests.
+cat >"$work/sizes" <<'END'
+#!/bin/sh
+export DIOMP_DEVICE_SEGMENT_SIZE=$((64 + 32 * (DIOMP_RANK * 2 % 3)))M
+exec "$@"
+END
+chmod +x "$work/sizes"
+wrapper=$work/sizes
+run 3 3 offload_device_calls_as_gpu $own DIOMP_DEVICE_CALLS=direct
+run 2 2 offload_device_rings_as_gpu $own
+wrapper=
 
 # GPUs of services, in the address space.
 large="DIOMP_DEVICE_SEGMENT_SIZE=256M"

@@ -2,6 +2,7 @@
 // The code of GPUs for calls in target regions, on a processor: threads of the test are those of
 // the device, and arrays are the segments of two ranks.
 #include "diomp/device_calls.h"
+#include "offload/internal/endpoint_record.h"
 #include "offload/internal/region_error.h"
 
 #include <gmock/gmock.h>
@@ -95,6 +96,49 @@ TEST_F(device_calls, puts_of_all_alignments_write_their_bytes_only) {
             }
         }
     }
+}
+
+/// What describe_peer() says of a segment of `theirs` bytes, of which [0, front) and the last
+/// `back` bytes are mapped, to an own one of `own` bytes. The second halves are OpenMP's.
+diomp_peer peer_of(std::uint64_t theirs, std::uint64_t front, std::uint64_t back,
+                   std::uint64_t own) {
+    static std::byte base;
+    diomp::offload::peer_segments::view mapped;
+    mapped.base = &base;
+    mapped.extents = {{theirs - back, back}, {0, front}};
+    diomp_peer found = diomp::offload::describe_peer(mapped, theirs, theirs, {own / 2, own});
+    EXPECT_EQ(found.base, reinterpret_cast<std::uintptr_t>(&base));
+    found.base = 0x10000;
+    return found;
+}
+
+TEST_F(device_calls, counterparts_in_segments_of_other_sizes) {
+    own_.symmetric_end = segment_bytes / 2;
+    own_.mapped_begin = segment_bytes / 2;
+    auto const located = [&](const diomp_peer &peer, std::size_t offset) -> std::uint64_t {
+        peers_[1] = peer;
+        char *found = nullptr;
+        EXPECT_EQ(diomp_device_locate(&own_, 1, at<char>(offset), 8, &found), DIOMP_DEVICE_OK);
+        return address(found);
+    };
+    for (std::uint64_t const theirs :
+         {std::uint64_t{segment_bytes} / 4, std::uint64_t{segment_bytes}, std::uint64_t{1} << 20}) {
+        diomp_peer const peer = peer_of(theirs, 256, 512, segment_bytes);
+        EXPECT_EQ(located(peer, 0), 0x10000U);
+        EXPECT_EQ(located(peer, 248), 0x10000U + 248);
+        EXPECT_EQ(located(peer, 249), 0U) << "its last byte is not mapped";
+        EXPECT_EQ(located(peer, segment_bytes / 2), 0U);
+        EXPECT_EQ(located(peer, segment_bytes - 513), 0U);
+        EXPECT_EQ(located(peer, segment_bytes - 512), 0x10000U + theirs - 512);
+        EXPECT_EQ(located(peer, segment_bytes - 8), 0x10000U + theirs - 8);
+    }
+    // All of it is mapped: the halves do not begin at the same offset.
+    diomp_peer const larger =
+        peer_of(4 * segment_bytes, 2 * segment_bytes, 2 * segment_bytes, segment_bytes);
+    EXPECT_EQ(located(larger, segment_bytes / 2 - 8), 0x10000U + segment_bytes / 2 - 8);
+    EXPECT_EQ(located(larger, segment_bytes / 2), 0x10000U + 4 * segment_bytes - segment_bytes / 2);
+    // Nothing of OpenMP's memory is.
+    EXPECT_EQ(located(peer_of(4 * segment_bytes, 64, 0, segment_bytes), segment_bytes - 8), 0U);
 }
 
 TEST_F(device_calls, threads_of_a_team_copy_everything_once) {

@@ -278,6 +278,29 @@ static void variables(void) {
     free(plain);
 }
 
+/* Regions that OpenMP treats as complete before they are, and that the session has not
+ * acknowledged: the first access of another rank waits for them. Before any other access. */
+static void deferred_regions(void) {
+    enum { SHORT = 4 };
+    static long words[COUNT];
+#pragma omp target enter data map(alloc : words)
+    for (int i = 0; i < 6; ++i) { /* the first ones are not deferred: their time is unknown */
+        int const end = i < 5 ? SHORT : COUNT;
+        long const value = 10 * me + i;
+#pragma omp target nowait firstprivate(value, end)
+        for (int k = 0; k < end; ++k) {
+            words[k] = value;
+        }
+#pragma omp taskwait
+    }
+    CHECK(ompx_barrier() == 0);
+    long got = -1;
+    CHECK(ompx_target_get(&got, host, right, &words[COUNT - 1], 0, sizeof got) == 0);
+    CHECK(got == 10 * right + 5);
+    CHECK(ompx_barrier() == 0);
+#pragma omp target exit data map(release : words)
+}
+
 static void paths(void) {
     char const *const wish = getenv("DIOMP_NETWORK");
     char const *const size = getenv("DIOMP_NODE_SIZE");
@@ -309,20 +332,24 @@ static void paths(void) {
     CHECK(ompx_path_info(right, cut, sizeof cut) == 0 && strlen(cut) == sizeof cut - 1);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     me = ompx_rank_num();
     ranks = ompx_num_ranks();
     right = (me + 1) % ranks;
     left = (me + ranks - 1) % ranks;
     host = omp_get_initial_device();
     CHECK(ranks > 1 && omp_get_num_devices() == 1);
-    regions_without_waiting(); /* first: later ones are waited for */
-    mapped_memory();
-    host_memory_of_others();
-    allocated_memory();
-    reused_memory();
-    variables();
-    paths();
+    if (argc > 1 && strcmp(argv[1], "deferred") == 0) {
+        deferred_regions();
+    } else {
+        regions_without_waiting(); /* first: later ones are waited for */
+        mapped_memory();
+        host_memory_of_others();
+        allocated_memory();
+        reused_memory();
+        variables();
+        paths();
+    }
     CHECK(ompx_barrier() == 0);
     if (me == 0) {
         puts("remote space: ok");

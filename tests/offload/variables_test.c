@@ -223,6 +223,14 @@ static void mistakes(int device) {
     CHECK(seen[0] == 11 && seen[3] == 44);
     FAILS(ompx_target_put(next, (void *)constants, device, data, host, 8), OMPX_ERR_ADDRESS,
           "is constant");
+    /* Also the own rank's, as the local side, and in collectives. */
+    FAILS(ompx_target_put(me, (void *)constants, device, data, host, 8), OMPX_ERR_ADDRESS,
+          "is constant");
+    FAILS(ompx_target_get((void *)constants, device, next, untouched, device, 8), OMPX_ERR_ADDRESS,
+          "is a constant");
+    FAILS(ompx_target_allreduce((void *)constants, untouched, device, 1, OMPX_INT64, OMPX_SUM,
+                                ompx_group_world),
+          OMPX_ERR_ADDRESS, "is a constant");
     FAILS(ompx_target_put_rect(next, (void *)constants, device, data, host, sizeof(int64_t), 2,
                                rows, zero, zero, square, square),
           OMPX_ERR_ADDRESS, "is constant");

@@ -138,4 +138,15 @@ TEST_F(lock, a_computing_rank_does_not_hold_up_its_lock) {
     ompx_barrier();
 }
 
+// Whose system's identity a later thread may get.
+TEST_F(lock, of_a_thread_that_has_ended_stays_locked) {
+    std::thread([] { EXPECT_EQ(ompx_lockt(me), 0); }).join();
+    for (int i = 0; i < 3; ++i) {
+        std::thread([] {
+            EXPECT_EQ(ompx_try_lockt(me), OMPX_ERR_BUSY);
+            EXPECT_EQ(ompx_unlockt(me), OMPX_ERR_LOCK);
+        }).join();
+    }
+}
+
 } // namespace

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 struct diomp_offload_table;
@@ -186,9 +187,12 @@ inline status check_count(std::size_t count, std::size_t element_bytes) {
 
 inline status check_pointer(const void *pointer, const char *argument) {
     if (pointer == nullptr) {
+        std::string_view const name = argument;
         return error(OMPX_ERR_ARG, fmt::format("{} is a null pointer", argument),
-                     "check that the memory was allocated; only transfers of 0 bytes may have "
-                     "null pointers");
+                     name == "dst" || name == "src"
+                         ? "check that the memory was allocated; only transfers of 0 bytes may "
+                           "have null pointers"
+                         : "pass the address of a variable");
     }
     return {};
 }

@@ -83,7 +83,10 @@ private:
     /// A call that does not match the cached one.
     status run_uncached(group::group &members, const coll::request &args, int device);
 
-    result<device_buffer_view> find(const void *pointer, int device, std::size_t nbytes);
+    enum class buffer_role : bool { source, destination };
+    /// A buffer of the caller. Errors: also for a constant as the destination.
+    result<device_buffer_view> find(const void *pointer, int device, std::size_t nbytes,
+                                    buffer_role role);
     /// The buffers of own endpoint number `own_index`, whose device is `device`.
     result<endpoint_views> find_buffers(const group::group &members, const coll::request &args,
                                         std::size_t own_index, int device);

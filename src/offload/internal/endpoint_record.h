@@ -65,8 +65,10 @@ private:
     std::unique_ptr<request_rings> rings_;
 };
 
-/// What a device can reach of a segment of `segment_bytes`, of which these extents are mapped at
-/// `base`: the part from its front and the part from its end without holes.
-diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segment_bytes);
+/// What a device with the own segment can reach of another one, of which these extents are mapped:
+/// the part from its front and the part from its end without holes. `segment_bytes` and
+/// `mapped_end`, see device_segment::mapped(), are the other segment's.
+diomp_peer describe_peer(const peer_segments::view &mapped, std::uint64_t segment_bytes,
+                         std::uint64_t mapped_end, device_segment::mapped_part own);
 
 } // namespace diomp::offload

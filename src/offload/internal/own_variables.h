@@ -28,7 +28,8 @@ struct variable {
     const std::byte *host = nullptr;
     std::size_t nbytes = 0;
     identity what;
-    std::string name; ///< its symbol name
+    std::string name;         ///< its symbol name
+    bool is_constant = false; ///< in memory that is read-only
 };
 
 /// Thread-safe. The calls query libomptarget, so they are not allowed in handlers.

@@ -39,6 +39,13 @@ public:
         std::lock_guard const guard(mutex_);
         is_enabled_ = wanted;
     }
+    /// The queue that waits for the end of all deferred work, for a thread that must not wait
+    /// itself: sessions do not acknowledge each batch. Null: none does.
+    struct outstanding_wait {
+        std::mutex mutex;
+        queue *by = nullptr;
+    };
+    [[nodiscard]] outstanding_wait &awaited() { return awaited_; }
     /// Declares that these kernels change nothing but memory (effects.h).
     void add_memory_only(std::span<const std::uint64_t> kernels);
     /// Records how long a kernel took.
@@ -74,6 +81,7 @@ private:
     std::deque<entry> batches_; ///< in the order in which they were deferred
     /// [memory-only kernel] its last execution time.
     std::unordered_map<std::uint64_t, std::chrono::microseconds> times_;
+    outstanding_wait awaited_; ///< has its own lock
 };
 
 } // namespace diomp::offload::remote

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
+#include <mutex>
 
 namespace diomp::offload::remote {
 namespace {
@@ -138,8 +140,27 @@ void return_pages(client &of, int index, remote_memory::range pages) {
 
 bool stop_deferring(client &of, int index) {
     remote_device &device = device_at(of, index);
-    device.deferred().set_enabled(false);
-    return device.deferred().is_empty() || device.has_failed();
+    deferred_work &deferred = device.deferred();
+    deferred.set_enabled(false);
+    if (deferred.is_empty() || device.has_failed()) {
+        return true;
+    }
+    deferred_work::outstanding_wait &awaited = deferred.awaited();
+    std::unique_lock const lock(awaited.mutex, std::try_to_lock);
+    if (!lock) {
+        return false; // another thread is here
+    }
+    if (awaited.by == nullptr) {
+        awaited.by = &of.acquire_queue(device);
+        static_cast<void>(awaited.by->order_after_all_deferred()); // fails if the device is lost
+    }
+    auto const done = awaited.by->test(std::chrono::microseconds(0));
+    if (done && !done.value()) {
+        return false;
+    }
+    of.release_queue(*awaited.by);
+    awaited.by = nullptr;
+    return deferred.is_empty() || device.has_failed();
 }
 
 status move(client &by, rma::direction dir, std::uint64_t device_address, std::byte *here,

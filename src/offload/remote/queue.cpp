@@ -13,12 +13,6 @@
 #include <utility>
 
 namespace diomp::offload::remote {
-namespace {
-
-constexpr std::chrono::microseconds test_spin_time{10};
-
-} // namespace
-
 template <typename Ready>
 status queue::wait_until(Ready ready, const char *what) {
     std::optional<error> failure;
@@ -266,10 +260,9 @@ status queue::synchronize(std::uint64_t up_to) {
     return outcome;
 }
 
-result<bool> queue::test() {
-    // After a negative result OpenMP's scheduler retries, which takes longer than a small region.
-    // So this polls for a while first.
-    auto const until = std::chrono::steady_clock::now() + test_spin_time;
+// After a negative result OpenMP's scheduler retries, which takes longer than a small region.
+result<bool> queue::test(std::chrono::microseconds polling_time) {
+    auto const until = std::chrono::steady_clock::now() + polling_time;
     for (;;) {
         if (device_.session().has_failed()) {
             return error(OMPX_ERR_PEER, device_.session().failure());

@@ -23,6 +23,7 @@
 #include "offload/remote/queue_replies.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -60,8 +61,10 @@ public:
     /// waits for it: any thread then. The queue is empty after all, and after an error, which the
     /// thread of this queue is also told.
     status synchronize(std::uint64_t up_to = all_batches);
-    /// Makes progress without blocking; whether all operations are complete or deferred.
-    result<bool> test();
+    static constexpr std::chrono::microseconds default_polling_time{10};
+    /// Makes progress without blocking; whether all operations are complete or deferred. Polls the
+    /// network for a while, in handlers for 0 us.
+    result<bool> test(std::chrono::microseconds polling_time = default_polling_time);
     /// Returns pages of the slot to the device's host: of a range that has just been freed, or all
     /// idle ones. A deferred operation that is ordered after all other deferred work.
     status release_pages(const std::optional<device_memory::range> &freed = {});
