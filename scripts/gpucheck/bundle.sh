@@ -25,7 +25,7 @@ apps=(minimod-target minimod-region gups oneshot matmul-target cg-target train-t
 twins=() # with Open MPI, which the other machine may have
 ! command -v mpicc >/dev/null || twins=(minimod-target-mpi matmul-target-mpi cg-target-mpi train-target-mpi)
 benchmarks=(bench_region_latency bench_remote_regions bench_target_put bench_target_collectives bench_device_calls bench_device_rings bench_plans)
-tests=(offload_plain offload_target offload_misuse offload_variables offload_freed offload_compat offload_plan offload_plan_sequences offload_threads offload_shared_device offload_device_calls offload_device_rings offload_device_litmus
+tests=(offload_plain offload_target offload_misuse offload_variables offload_freed offload_compat offload_plan offload_plan_sequences offload_threads offload_shared_device offload_device_calls offload_device_rings offload_device_litmus offload_service_gpu
     device_real_test device_reduce_test)
 cmake --preset gpu "${launcher[@]}" >/dev/null
 cmake --build --preset gpu --target diomp-run diomp-info diomp-deviced offload_variables_library "${apps[@]}" "${twins[@]}" "${benchmarks[@]}" \

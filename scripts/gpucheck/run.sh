@@ -366,6 +366,12 @@ run_all() {
     one_process apps ""
     remote="env DIOMP_LOCAL_DEVICES=off $(program diomp-run) --timeout 120 --remote-devices localhost:cuda -- $(loaded)"
     gpu_test remote.plain 60 ${remote}offload_plain
+    # Two ranks whose sessions share the GPU and communicate by themselves.
+    pair="env DIOMP_ERRORS=return CUDA_MODULE_LOADING=EAGER DIOMP_TIMEOUT=15 DIOMP_LOCAL_DEVICES=off DIOMP_DEVICE_SEGMENT_SIZE=256M"
+    pair="$pair $(program diomp-run) -n 2 --timeout 60 --remote-devices localhost:cuda:1,localhost:cuda:1 -- $(loaded)"
+    gpu_test remote.calls.np2 30 ${pair}offload_device_calls
+    gpu_test remote.rings.np2 30 ${pair}offload_device_rings
+    gpu_test remote.service_gpu.np2 40 ${pair}offload_service_gpu
     one_process remote "$remote"
     gpu_test figures.regions.local 60 $(program bench_remote_regions)
     gpu_test figures.regions.remote 60 ${remote}bench_remote_regions

@@ -165,9 +165,9 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
         return nullptr;
     }
     bool const is_on_service = on->made_by == vendor::service;
-    std::size_t const wanted_bytes =
-        is_on_service ? remote()->devices().describe(request.plugin_device)->segment_bytes
-                      : accelerator_bytes_;
+    auto const on_service =
+        is_on_service ? remote()->devices().describe(request.plugin_device) : std::nullopt;
+    std::size_t const wanted_bytes = on_service ? on_service->segment_bytes : accelerator_bytes_;
     std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
     auto memory = claimed != nullptr ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
                                      : segment_memory::create(*on, wanted_bytes, num_local_);

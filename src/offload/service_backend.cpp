@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/service_backend.h"
 
+#include "base/log.h"
+
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -180,11 +182,17 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
             nbytes);
     };
     // Calls in regions reach this one only.
-    if (std::uint64_t const segment = devices_.allocate_segment(device.value(), nbytes);
-        segment % host_page_bytes != 0) {
+    std::uint64_t const segment = devices_.allocate_segment(device.value(), nbytes);
+    if (segment % host_page_bytes != 0) {
         in_use.push_back(segment);
     } else if (segment != 0) {
         use(segment, segment);
+    }
+    if (segment != 0 && made == nullptr) {
+        log(log_level::warn,
+            "calls in regions of the service's GPU {} fail: this process cannot have the addresses "
+            "of the segment there",
+            device.value());
     }
     status failed;
     while (made == nullptr && failed && in_use.size() < max_attempts) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/device.h"
 
+#include "base/log.h"
 #include "base/sizes.h"
 #include "offload/remote/effects.h"
 #include "offload/remote/session_control.h"
@@ -94,6 +95,10 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
 std::uint64_t remote_device::allocate_segment(std::size_t nbytes) {
     auto const address = call_allocator(frame::segment, nbytes);
     if (!address || address.value() == 0) {
+        log(log_level::warn,
+            "{}: calls in its regions fail, since its session cannot create a segment of {} "
+            "[remedy: set DIOMP_DEVICE_SEGMENT_SIZE to a size that fits on the device]",
+            label_, format_size(nbytes));
         return 0;
     }
     memory_.add_allocation(address.value(), nbytes);

@@ -101,7 +101,7 @@ std::optional<remote::call_error> region_runtime::run_call(std::string_view call
         static_cast<std::optional<remote::call_error> *>(into)->emplace(
             remote::call_error{code, {}, {}, shortened(message), shortened(remedy)});
     };
-    collective_(call.data(), call.size(), fail, &failure);
+    call_(call.data(), call.size(), fail, &failure);
     return failure;
 }
 
@@ -117,7 +117,7 @@ status region_runtime::find_functions(void *library) {
     };
     diomp_session_regions_function regions = nullptr;
     if (!find(DIOMP_SESSION_START, start_) || !find(DIOMP_SESSION_FENCE, fence_) ||
-        !find(DIOMP_SESSION_CALL, collective_) || !find(DIOMP_SESSION_LOST, lost_) ||
+        !find(DIOMP_SESSION_CALL, call_) || !find(DIOMP_SESSION_LOST, lost_) ||
         !find(DIOMP_SESSION_SEGMENT, segment_) || !find(DIOMP_SESSION_REGIONS, regions)) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");

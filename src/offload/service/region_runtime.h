@@ -43,7 +43,7 @@ public:
     void fence() const { fence_(); }
     /// A session of this node has ended. Any thread.
     void on_lost(world_rank in_world) const { lost_(in_world.value()); }
-    /// Makes an encoded collective call of the host on the device's memory. Blocks. Returns its
+    /// Makes an encoded call of the host on the device's memory. Blocks. Returns its
     /// error. Any thread.
     [[nodiscard]] std::optional<remote::call_error> run_call(std::string_view call) const;
     /// The first error of a call since the last call, encoded, unless that has more bytes; "":
@@ -63,7 +63,7 @@ private:
     // Set by start().
     diomp_session_start_function start_ = nullptr;
     diomp_session_fence_function fence_ = nullptr;
-    diomp_session_call_function collective_ = nullptr;
+    diomp_session_call_function call_ = nullptr;
     diomp_session_lost_function lost_ = nullptr;
     diomp_session_segment_function segment_ = nullptr;
     const diomp_offload_table *regions_ = nullptr;
