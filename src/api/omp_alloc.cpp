@@ -140,6 +140,7 @@ void *reallocate_in_kind(const char *function, const void *site, void *ptr, std:
         function, site, [&] { return fmt::format("ptr={}, nbytes={}", ptr, nbytes); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
             DIOMP_TRY(api::check_size(nbytes));
+            running.channels().release_closed();
             auto moved = running.allocator().reallocate(ptr, nbytes);
             DIOMP_TRY(moved);
             api::refresh_fast_view(running);

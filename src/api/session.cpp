@@ -116,13 +116,12 @@ status start(const diomp_session &session) {
                      "install both from the same build");
     }
     g_session = &session;
-    bool const has_gpu = session.memory == nullptr;
     diomp::api::observe_errors(report);
     auto launcher = std::make_unique<session_launcher>(session);
     DIOMP_TRY(launcher->start());
     DIOMP_TRY(diomp::api::start_runtime(std::move(launcher)));
     diomp::runtime::runtime &running = *diomp::api::g_runtime.load();
-    if (has_gpu) {
+    if (session.plugin != nullptr) {
         diomp::api::use_gpu_of_session(running);
         return {};
     }

@@ -8,12 +8,10 @@
 #include "group/registry.h"
 #include "offload/mover.h"
 #include "offload/offload.h"
-#include "offload/path_selector.h"
 #include "offload/session_transfer.h"
 #include "rma/rma.h"
 #include "runtime/runtime.h"
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -96,17 +94,6 @@ status run_transfer(diomp::runtime::runtime &running, std::string_view encoded) 
     DIOMP_TRY(decoded);
     diomp::offload::session_transfer const &call = decoded.value();
     DIOMP_TRY(diomp::api::check_rank(running, call.rank));
-    diomp::offload::transfer_extents extents;
-    for (diomp::rma::run const &each : call.runs) {
-        std::size_t remote_end = 0;
-        std::size_t local_end = 0;
-        if (__builtin_add_overflow(each.remote, each.nbytes, &remote_end) ||
-            __builtin_add_overflow(each.local, each.nbytes, &local_end)) {
-            return error(OMPX_ERR_ARG, "malformed transfer for a remote device");
-        }
-        extents.remote = std::max(extents.remote, remote_end);
-        extents.local = std::max(extents.local, local_end);
-    }
     auto const pointer = [](std::uint64_t address) {
         return reinterpret_cast<void *>(address); // NOLINT(performance-no-int-to-ptr)
     };
@@ -114,7 +101,7 @@ status run_transfer(diomp::runtime::runtime &running, std::string_view encoded) 
     world_rank const rank(call.rank);
     auto moved = running.devices().mover().move_runs(
         call.dir, rank, {pointer(call.remote), gpu, is_put ? "dst" : "src"},
-        {pointer(call.local), gpu, is_put ? "src" : "dst"}, extents, call.runs);
+        {pointer(call.local), gpu, is_put ? "src" : "dst"}, call.runs);
     DIOMP_TRY(moved);
     return is_put ? running.transfers().flush(rank) : status();
 }

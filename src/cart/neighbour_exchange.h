@@ -65,8 +65,7 @@ private:
         std::unique_ptr<channels::channel_end> receiver;
     };
 
-    /// Creates or replaces an end that is missing or too small.
-    /// The ends of all sides from `first` on.
+    /// Creates or replaces the ends that are missing or too small, of the sides from `first` on.
     status provide_all(std::size_t first, std::span<const sent_block> send,
                        std::span<const received_block> receive);
     status send_block(side &to, const sent_block &block);

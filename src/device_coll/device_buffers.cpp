@@ -12,14 +12,6 @@ namespace diomp::device_coll {
 
 using coll::request;
 
-namespace {
-
-status check_writable(const offload::own_side &dst) {
-    return dst.is_constant ? status(offload::constant_error()) : status();
-}
-
-} // namespace
-
 result<device_buffer_view> device_calls::find(const void *pointer, int device, std::size_t nbytes,
                                               buffer_role role) {
     device_buffer_view made;
@@ -31,7 +23,7 @@ result<device_buffer_view> device_calls::find(const void *pointer, int device, s
     auto found = devices_.translator().locate_own(pointer, device, nbytes);
     DIOMP_TRY(found);
     if (role == buffer_role::destination) {
-        DIOMP_TRY(check_writable(found.value()));
+        DIOMP_TRY(found.value().check_writable());
     }
     made.location = found.value().at;
     made.remote_index = found.value().remote_index;
@@ -84,7 +76,7 @@ device_calls::find_loadable(const group::group &members, const request &args, in
         if (use.dst_bytes > 0) {
             auto found = devices_.translator().locate_own(args.dst, on, use.dst_bytes);
             DIOMP_TRY(found);
-            DIOMP_TRY(check_writable(found.value()));
+            DIOMP_TRY(found.value().check_writable());
             if (found.value().at.on != nullptr || found.value().remote_index) {
                 return std::span<const coll::endpoint_buffers>{};
             }
@@ -110,9 +102,7 @@ result<checked_call> device_calls::find_all_buffers(const group::group &members,
         DIOMP_TRY(found);
         call.own.push_back(found.take());
         call.blocks.push_back(args.blocks);
-        auto index = remote_->session_index_of(members, args, call.own.back(), on);
-        DIOMP_TRY(index);
-        call.session_index = index.value();
+        call.session_index = remote_->session_index_of(members, args, call.own.back(), on);
     }
     return call;
 }

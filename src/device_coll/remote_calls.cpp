@@ -74,29 +74,22 @@ result<std::vector<remote_calls::call_fact>> remote_calls::agree(group::group &m
         "see the error of that rank");
 }
 
-result<std::optional<int>> remote_calls::session_index_of(const group::group &members,
-                                                          const request &args,
-                                                          const endpoint_views &buffers,
-                                                          int device) const {
-    std::optional<int> const none;
+std::optional<int> remote_calls::session_index_of(const group::group &members, const request &args,
+                                                  const endpoint_views &buffers, int device) const {
     offload::remote_memory *const remote = devices_.segments().remote();
     if (remote == nullptr || members.num_own() != 1 ||
         (args.amount == 0 && args.blocks == nullptr) ||
         (coll::is_reduction(args.what) && coll::user_operators::is_user_defined(args.op))) {
-        return none;
+        return std::nullopt;
     }
     offload::device_segment *const segment = devices_.segments().table().find(device);
     if (segment == nullptr || !knows(*segment, buffers.src) || !knows(*segment, buffers.dst)) {
-        return none;
+        return std::nullopt;
     }
     std::optional<int> const index = segment->remote_index()
                                          ? segment->remote_index()
                                          : offload::session_index_of(*segment, remote);
-    if (!index || *index >= max_indices || !remote->has_collectives(*index)) {
-        return none;
-    }
-    DIOMP_TRY(remote->check(*index, {segment->base(), 0}));
-    return index;
+    return index && *index < max_indices && remote->has_collectives(*index) ? index : std::nullopt;
 }
 
 void remote_calls::report_failure(group::group &members, ompx_status code) {

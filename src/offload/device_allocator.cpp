@@ -134,9 +134,7 @@ device_segment *device_allocator::lend_segment(const diomp_offload_request &requ
         !made->allocate(second, memory::heap::granule_bytes)) {
         return nullptr;
     }
-    if (made->memory() != nullptr) {
-        publish_growth(*made->memory());
-    }
+    publish_growth(*made->memory());
     return made;
 }
 

@@ -49,8 +49,8 @@ public:
     /// device_allocation.
     result<std::uint64_t> allocate_kind(int device, ompx_mem_kind_t kind, std::size_t nbytes,
                                         std::uint64_t number);
-    /// Creates the segment of a device, for an owner in another process that keeps its heap: here
-    /// all of it is allocated, as symmetric and as mapped memory. Null: the device has none.
+    /// Creates the segment of an accelerator, for an owner in another process that keeps its heap:
+    /// here all of it is allocated, as symmetric and as mapped memory. Null: the device has none.
     device_segment *lend_segment(const diomp_offload_request &request);
     /// Frees an allocation. Waits for own device transfers, and for the sharers to invalidate their
     /// entries.

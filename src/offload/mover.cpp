@@ -26,6 +26,15 @@ namespace {
 /// runs are packed and staged through host memory.
 constexpr std::size_t min_row_bytes = std::size_t{32} << 10;
 
+transfer_extents extents_of(std::span<const rma::run> runs) {
+    transfer_extents extents;
+    for (rma::run const &each : runs) {
+        extents.remote = std::max(extents.remote, each.remote + each.nbytes);
+        extents.local = std::max(extents.local, each.local + each.nbytes);
+    }
+    return extents;
+}
+
 bool are_long_enough(std::span<const rma::run> runs) {
     return std::ranges::all_of(runs,
                                [](const rma::run &each) { return each.nbytes >= min_row_bytes; });
@@ -68,9 +77,9 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     if (here.on == nullptr && there.is_host()) {
         return start_or_move(mode, rank, there.location, here.address, nbytes);
     }
-    if (remote_->goes_by_sessions(there, here)) {
+    if (auto const *const own = remote_->segment_of_sessions(there, here)) {
         rma::run const whole{0, 0, nbytes};
-        return remote_->move_by_sessions(mode.dir, rank, there, here, {&whole, 1});
+        return remote_->move_by_sessions(mode.dir, rank, there, *own, here, {&whole, 1});
     }
     auto selected = paths_.select(rank, there, here, {nbytes, nbytes});
     DIOMP_TRY(selected);
@@ -228,20 +237,15 @@ result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
             DIOMP_TRY(transfers_.boxes().move_runs_at(dir, rank, there.location, host, packed));
             return {};
         }
-        transfer_extents extents;
-        for (rma::run const &each : packed) {
-            extents.remote = std::max(extents.remote, each.remote + each.nbytes);
-            extents.local = std::max(extents.local, each.local + each.nbytes);
-        }
-        DIOMP_TRY(move_runs(dir, rank, there, {host, nullptr}, extents, packed));
+        DIOMP_TRY(move_runs(dir, rank, there, {host, nullptr}, extents_of(packed), packed));
         return {};
     };
     return remote_->move(dir, there, between.here, runs, move_host);
 }
 
 result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const transfer_side &remote,
-                                   const transfer_side &local, transfer_extents extents,
-                                   std::span<const rma::run> runs) {
+                                   const transfer_side &local, std::span<const rma::run> runs) {
+    transfer_extents const extents = extents_of(runs);
     int const num = openmp_.count();
     auto here = translator_.locate_local(local.pointer, local.device, num, extents.local);
     DIOMP_TRY(here);
@@ -256,8 +260,8 @@ result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const tr
 result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const remote_side &there,
                                    const device_ptr &here, transfer_extents extents,
                                    std::span<const rma::run> runs) {
-    if (remote_->goes_by_sessions(there, here)) {
-        return remote_->move_by_sessions(dir, rank, there, here, runs);
+    if (auto const *const own = remote_->segment_of_sessions(there, here)) {
+        return remote_->move_by_sessions(dir, rank, there, *own, here, runs);
     }
     auto selected = paths_.select(rank, there, here, extents);
     DIOMP_TRY(selected);

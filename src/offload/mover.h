@@ -55,11 +55,9 @@ public:
         return move_walk(dir, rank, remote, local, rma::box_walk::make(shape));
     }
 
-    /// Transfers runs between memory of accelerators, relative to the sides' pointers; `extents` is
-    /// the end of the last one. Blocks.
+    /// Transfers runs between memory of accelerators, relative to the sides' pointers. Blocks.
     result<rma::path> move_runs(rma::direction dir, world_rank rank, const transfer_side &remote,
-                                const transfer_side &local, transfer_extents extents,
-                                std::span<const rma::run> runs);
+                                const transfer_side &local, std::span<const rma::run> runs);
     /// Locates the remote side of a transfer as move() does.
     result<remote_side> locate(world_rank rank, const transfer_side &remote, std::size_t nbytes);
 

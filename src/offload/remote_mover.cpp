@@ -54,31 +54,27 @@ result<rma::path> remote_mover::move(rma::direction dir, const remote_side &ther
     return rma::path::conduit;
 }
 
-const device_segment *remote_mover::segment_in_session(const device_ptr &here) const {
-    device_segment const *const segment = here.on != nullptr && here.on->made_by == vendor::service
-                                              ? segments_.table().containing(here.address)
-                                              : nullptr;
-    return segment != nullptr && session_index_of(*segment, segments_.remote()) ? segment : nullptr;
-}
-
-bool remote_mover::goes_by_sessions(const remote_side &there, const device_ptr &here) const {
-    return there.device_memory && there.device_memory->offset &&
-           there.device_memory->session_index && here.on != nullptr &&
-           *there.device_memory->session_index == here.on->id.value() &&
-           segment_in_session(here) != nullptr;
+const device_segment *remote_mover::segment_of_sessions(const remote_side &there,
+                                                        const device_ptr &here) const {
+    if (here.on == nullptr || here.on->made_by != vendor::service || !there.device_memory ||
+        !there.device_memory->offset || there.device_memory->session_index != here.on->id.value()) {
+        return nullptr;
+    }
+    device_segment const *const own = segments_.table().containing(here.address);
+    return own != nullptr && session_index_of(*own, segments_.remote()) ? own : nullptr;
 }
 
 result<rma::path> remote_mover::move_by_sessions(rma::direction dir, world_rank rank,
-                                                 const remote_side &there, const device_ptr &here,
+                                                 const remote_side &there,
+                                                 const device_segment &own, const device_ptr &here,
                                                  std::span<const rma::run> runs) {
-    session_transfer call;
-    call.dir = dir;
-    call.rank = rank.value();
-    call.remote = reinterpret_cast<std::uintptr_t>(segment_in_session(here)->base()) +
-                  *there.device_memory->offset;
-    call.local = reinterpret_cast<std::uintptr_t>(here.address);
-    call.runs.assign(runs.begin(), runs.end());
-    DIOMP_TRY(segments_.remote()->run_call(*there.device_memory->session_index, encode(call)));
+    remote_device_memory const &at = *there.device_memory;
+    session_transfer const call{dir,
+                                rank.value(),
+                                reinterpret_cast<std::uintptr_t>(own.base()) + *at.offset,
+                                reinterpret_cast<std::uintptr_t>(here.address),
+                                {runs.begin(), runs.end()}};
+    DIOMP_TRY(segments_.remote()->run_call(*at.session_index, encode(call)));
     return rma::path::conduit;
 }
 

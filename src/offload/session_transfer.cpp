@@ -41,14 +41,17 @@ result<session_transfer> decode_session_transfer(std::string_view bytes) {
     made.remote = packet.number<std::uint64_t>();
     made.local = packet.number<std::uint64_t>();
     auto const count = packet.number<std::uint64_t>();
-    bool const has_all = count == packet.rest_size() / run_bytes;
-    for (std::uint64_t i = 0; has_all && i < count; ++i) {
+    bool is_whole = count == packet.rest_size() / run_bytes;
+    for (std::uint64_t i = 0; is_whole && i < count; ++i) {
         rma::run &each = made.runs.emplace_back();
         each.remote = packet.number<std::uint64_t>();
         each.local = packet.number<std::uint64_t>();
         each.nbytes = packet.number<std::uint64_t>();
+        std::size_t end = 0;
+        is_whole = !__builtin_add_overflow(each.remote, each.nbytes, &end) &&
+                   !__builtin_add_overflow(each.local, each.nbytes, &end);
     }
-    if (!packet.ok() || !packet.at_end() || !is_transfer || !has_all) {
+    if (!packet.ok() || !packet.at_end() || !is_transfer || !is_whole) {
         return error(OMPX_ERR_ARG, "malformed transfer for a remote device");
     }
     return made;

@@ -81,12 +81,14 @@ struct local_side {
     /// Fails for a get into read-only memory.
     [[nodiscard]] status check_writable(rma::direction dir) const;
 };
-[[nodiscard]] error constant_error();
 /// Own memory in a call that all members of a group make.
 struct own_side {
     device_ptr at;
     std::optional<int> remote_index; ///< as in local_side
     bool is_constant{};              ///< as in local_side
+
+    /// Fails for read-only memory.
+    [[nodiscard]] status check_writable() const;
 };
 /// Memory of any rank.
 struct remote_side {
@@ -96,6 +98,13 @@ struct remote_side {
     std::optional<remote_device_memory> device_memory;
     bool is_constant = false; ///< a variable in memory that is read-only for its owner
 
+    /// Memory of a remote device of some rank.
+    [[nodiscard]] static remote_side on_service(int device, std::uint64_t address) {
+        remote_side made;
+        made.device_memory =
+            remote_device_memory{device, std::nullopt, address, transport::memory_kind::host, true};
+        return made;
+    }
     [[nodiscard]] bool is_host() const { return on == nullptr && !device_memory; }
     [[nodiscard]] bool is_on_service() const {
         return device_memory && device_memory->is_on_service;

@@ -43,18 +43,6 @@ translated_range range_around(const device_allocation &what, const void *pointer
     return {host, what.nbytes - (inside - (from - host)), distance};
 }
 
-constexpr const char *same_order =
-    "map the same variables in the same order on all ranks and call a barrier after it, or use "
-    "ompx_target_alloc";
-
-/// Memory of a remote device of some rank.
-remote_side side_on_service(int device, std::uint64_t address) {
-    remote_side made;
-    made.device_memory =
-        remote_device_memory{device, std::nullopt, address, transport::memory_kind::host, true};
-    return made;
-}
-
 } // namespace
 
 error past_end_error(const std::string &what, std::uint64_t left, std::size_t nbytes) {
@@ -187,7 +175,7 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
         DIOMP_TRY(here);
         device_ptr const &at = here.value().at;
         if (here.value().remote_index) {
-            return side_on_service(device, reinterpret_cast<std::uintptr_t>(at.address));
+            return remote_side::on_service(device, reinterpret_cast<std::uintptr_t>(at.address));
         }
         return remote_side{{at.address, reinterpret_cast<std::uintptr_t>(at.address), true},
                            here.value().range,
@@ -243,45 +231,6 @@ result<remote_side> translator::locate_remote(world_rank rank, const void *point
     return found;
 }
 
-/// Whether a device address in the arena, or of a remote processor, is the peer's rather than one
-/// of this rank. Addresses of ranks with the own slot lie in the own slot; own local memory has no
-/// counterpart.
-bool translator::is_of_peer(world_rank rank, const void *pointer) const {
-    if (!space_.in_arena(pointer)) {
-        return segments_.remote() != nullptr && table_.containing(pointer) == nullptr &&
-               segments_.remote()->has(reinterpret_cast<std::uintptr_t>(pointer));
-    }
-    if (space_.own_offset(pointer)) {
-        return false;
-    }
-    device_segment const *const around = table_.containing(pointer);
-    if (around == nullptr || !space_.shares_own_slot(rank)) {
-        return around == nullptr;
-    }
-    auto const own = around->find(*around->offset_of(pointer));
-    return !own || (own->kind == OMPX_MEM_LOCAL && !own->by_openmp);
-}
-
-/// Blocks of an asymmetric allocation on devices begin at different offsets. If the peer has the
-/// own slot, an address in the own block may therefore be in another block of the peer's.
-status translator::check_meaning(world_rank rank, int device, const void *pointer,
-                                 std::uint64_t counterpart) {
-    auto const address = reinterpret_cast<std::uintptr_t>(pointer);
-    if (!space_.shares_own_slot(rank) || counterpart == address || !space_.in_arena(pointer)) {
-        return {};
-    }
-    auto other = directory_.find(rank, device, {key_kind::address, address});
-    DIOMP_TRY(other);
-    if (!other.value().what) {
-        return {};
-    }
-    return error(OMPX_ERR_ADDRESS,
-                 fmt::format("{} is in asymmetric memory of this rank and in other memory of rank "
-                             "{}, which is on another node: its meaning is not clear",
-                             pointer, rank.value()),
-                 "use symmetric device memory for transfers between nodes");
-}
-
 result<memory::location> translator::locate_host_device(world_rank rank, const void *address,
                                                         std::size_t nbytes) {
     device_segment const *const around = table_.containing(address);
@@ -312,92 +261,6 @@ result<memory::location> translator::locate_host_device(world_rank rank, const v
     return found.value().location;
 }
 
-result<remote_side> translator::locate_counterpart(world_rank rank, int device,
-                                                   const device_segment &segment,
-                                                   const device_allocation &own,
-                                                   std::uint64_t offset, std::size_t nbytes) {
-    std::uint64_t const inside = offset - own.offset;
-    bool const asymmetric = own.kind == OMPX_MEM_ASYMMETRIC;
-    allocation_key const key = segment.key_of(own);
-    auto lookup =
-        directory_.find(rank, device, key, asymmetric ? 0 : own.nbytes, device == segment.device());
-    DIOMP_TRY(lookup);
-    alloc_directory::lookup_result const &found_there = lookup.value();
-    if (!found_there.what) {
-        return error(OMPX_ERR_ADDRESS,
-                     found_there.device_in_use
-                         ? fmt::format("rank {} has nothing on device {} where this rank has {}",
-                                       rank.value(), device, describe(own))
-                         : fmt::format("rank {} has not used device {} yet", rank.value(), device),
-                     same_order);
-    }
-    remote_allocation const &there = *found_there.what;
-    if (!asymmetric &&
-        (there.begins_at_key == 0 || there.nbytes != own.nbytes ||
-         (!found_there.was_cached && !there.what.may_equal(identify(own.host, host_))))) {
-        std::string const text = offload::describe(there.what);
-        return error(OMPX_ERR_MISMATCH,
-                     fmt::format("on device {} rank {} has {} bytes at offset {}{} where this rank "
-                                 "has {}",
-                                 there.device, rank.value(), there.nbytes, there.offset,
-                                 text.empty() ? "" : " (" + text + ")", describe(own)),
-                     same_order);
-    }
-    directory_.cache(rank, device, key, found_there);
-    std::uint64_t const left = there.nbytes - std::min(inside, there.nbytes);
-    if (nbytes > left) {
-        return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
-                                          rank.value(), there.nbytes, there.device),
-                              left, nbytes);
-    }
-    if (there.held_by == memory_holder::remote_device) {
-        return side_on_service(there.device, there.base + inside);
-    }
-    if (there.held_by == memory_holder::accelerator) {
-        return remote_side{
-            {},
-            {},
-            nullptr,
-            remote_device_memory{
-                there.device, there.offset + inside, there.base + inside, there.by_network, false,
-                there.session_index < 0 ? std::nullopt : std::optional<int>(there.session_index)}};
-    }
-    return remote_side{space_.location_at(rank, there.base + inside), {}, nullptr, {}};
-}
-
-result<remote_side> translator::locate_peer_address(world_rank rank, const void *pointer,
-                                                    int device, std::size_t nbytes) {
-    auto const address = reinterpret_cast<std::uintptr_t>(pointer);
-    std::uint64_t const from_slot = address - reinterpret_cast<std::uintptr_t>(arena_.slot(rank));
-    if (space_.in_arena(pointer) && from_slot >= arena_.slot_bytes()) {
-        return error(
-            OMPX_ERR_ADDRESS,
-            fmt::format("{} is in the memory of another rank than rank {}", pointer, rank.value()),
-            "pass an address of the rank that the call names, or of this rank");
-    }
-    allocation_key const key{key_kind::address, address};
-    auto lookup = directory_.find(rank, device, key);
-    DIOMP_TRY(lookup);
-    if (!lookup.value().what) {
-        return error(OMPX_ERR_ADDRESS,
-                     fmt::format("{} is in no allocation of rank {} on device {}", pointer,
-                                 rank.value(), device),
-                     "the memory was freed or unmapped, or the address or device is wrong");
-    }
-    directory_.cache(rank, device, key, lookup.value());
-    remote_allocation const &there = *lookup.value().what;
-    std::uint64_t const left =
-        there.base + there.nbytes - std::min(address, there.base + there.nbytes);
-    if (nbytes > left) {
-        return past_end_error(fmt::format("rank {}'s allocation of {} bytes on device {}",
-                                          rank.value(), there.nbytes, device),
-                              left, nbytes);
-    }
-    return there.held_by == memory_holder::remote_device
-               ? side_on_service(there.device, address)
-               : remote_side{space_.location_at(rank, address), {}, nullptr, {}};
-}
-
 status remote_side::check_writable(rma::direction dir) const {
     return is_constant && dir == rma::direction::put
                ? status(error(OMPX_ERR_ADDRESS, "the rank's copy of the variable is constant",
@@ -405,12 +268,27 @@ status remote_side::check_writable(rma::direction dir) const {
                : status();
 }
 
-error constant_error() {
-    return {OMPX_ERR_ADDRESS, "the destination is a constant", "pass a variable"};
+namespace {
+
+status refuse_constant(bool is_constant) {
+    return is_constant
+               ? status(error(OMPX_ERR_ADDRESS, "the destination is a constant", "pass a variable"))
+               : status();
 }
 
+} // namespace
+
 status local_side::check_writable(rma::direction dir) const {
-    return is_constant && dir == rma::direction::get ? status(constant_error()) : status();
+    return refuse_constant(is_constant && dir == rma::direction::get);
+}
+
+status own_side::check_writable() const { return refuse_constant(is_constant); }
+
+std::optional<int> translator::index_on_service(const local_side &side) const {
+    device_ptr const &at = side.at;
+    bool const is_gpu =
+        at.on != nullptr && at.on->made_by == vendor::service && table_.containing(at.address);
+    return is_gpu ? std::optional(at.on->id.value()) : side.remote_index;
 }
 
 result<own_side> translator::locate_own(const void *pointer, int device, std::size_t nbytes) {
@@ -438,9 +316,8 @@ result<own_side> translator::locate_own(const void *pointer, int device, std::si
     DIOMP_TRY(openmp_devices::check(device, num, "device"));
     auto found = locate_local(pointer, device, num, nbytes);
     DIOMP_TRY(found);
-    if (found.value().remote_index) {
-        DIOMP_TRY(segments_.remote()->check(*found.value().remote_index,
-                                            {found.value().at.address, nbytes}));
+    if (auto const index = index_on_service(found.value())) {
+        DIOMP_TRY(segments_.remote()->check(*index, {found.value().at.address, nbytes}));
     }
     if (epoch != 0 && found.value().range.nbytes > 0 && found.value().at.on == nullptr) {
         lookups.all[lookups.oldest] = {this, epoch, device, found.value().range};

@@ -50,6 +50,9 @@ public:
                                                 std::size_t nbytes);
 
 private:
+    /// The index among the remote devices of this rank if the side is memory of one, for a GPU in
+    /// its segment.
+    [[nodiscard]] std::optional<int> index_on_service(const local_side &side) const;
     /// The device address of a pointer: itself, or the address that it is mapped to.
     result<std::byte *> device_address(const void *pointer, int device) const;
     /// The own device to which a pointer belongs that names memory of another rank's device

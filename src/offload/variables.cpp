@@ -21,25 +21,7 @@ namespace diomp::offload {
 
 using outcome = variable_reply::outcome;
 
-namespace {
-
-/// Whether all of [address, address + nbytes) is writable in this process. False if the system does
-/// not report it.
-bool is_writable(std::uint64_t address, std::uint64_t nbytes) {
-    std::uint64_t const end = address + nbytes;
-    visit_mappings([&](const memory_mapping &each) {
-        if (each.begin <= address && address < each.end) {
-            if (!each.is_writable) {
-                return false;
-            }
-            address = each.end;
-        }
-        return address < end;
-    });
-    return address >= end;
-}
-
-} // namespace
+namespace {} // namespace
 
 status exposed_variables::expose(int device, const variable &of, const device_ptr &copy) {
     auto const address = reinterpret_cast<std::uintptr_t>(copy.address);
@@ -156,10 +138,8 @@ variable_reply variables::make_reply(const variable_request &request) {
     reply.how = outcome::found;
     reply.address = reinterpret_cast<std::uintptr_t>(at.address);
     reply.on_accelerator = at.on != nullptr ? 1 : 0;
-    // Kernels may cache the value of a constant on a GPU, so the host's variable decides.
-    std::uint64_t const probed_address =
-        at.on == nullptr ? reply.address : reinterpret_cast<std::uintptr_t>(own->host);
-    reply.is_constant = is_writable(probed_address, reply.nbytes) ? 0 : 1;
+    // Kernels may cache the value of a constant, so the host's variable decides.
+    reply.is_constant = own->is_constant ? 1 : 0;
     return reply;
 }
 

@@ -141,6 +141,19 @@ TEST_F(device_calls, counterparts_in_segments_of_other_sizes) {
     EXPECT_EQ(located(peer_of(4 * segment_bytes, 64, 0, segment_bytes), segment_bytes - 8), 0U);
 }
 
+TEST_F(device_calls, requests_refuse_the_operators_that_loads_and_stores_refuse) {
+    std::uint64_t const operand = 3;
+    for (int const type :
+         {OMPX_INT32, OMPX_UINT32, OMPX_INT64, OMPX_UINT64, OMPX_FLOAT, OMPX_DOUBLE}) {
+        for (int op = -1; op <= OMPX_NO_OP + 1; ++op) {
+            alignas(8) std::array<char, 8> word{};
+            int const reason = diomp_atomic_apply(word.data(), &operand, nullptr, type, op);
+            EXPECT_EQ(diomp_atomic_has(type, op) != 0, reason == DIOMP_DEVICE_OK)
+                << type << " " << op;
+        }
+    }
+}
+
 TEST_F(device_calls, threads_of_a_team_copy_everything_once) {
     constexpr std::uint64_t count = 7;
     for (std::size_t const nbytes : {1UL, 6UL, 16UL, 113UL, 1000UL}) {

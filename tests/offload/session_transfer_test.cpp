@@ -39,6 +39,11 @@ TEST(session_transfer, parts_and_other_calls_are_rejected) {
     }
     EXPECT_FALSE(decode_session_transfer(whole + "x").ok());
     EXPECT_FALSE(decode_session_transfer(whole + std::string(24, 'x')).ok());
+    for (std::size_t rma::run::*const start : {&rma::run::remote, &rma::run::local}) {
+        session_transfer beyond = sample();
+        beyond.runs[0].*start = ~std::size_t{0} - 3;
+        EXPECT_FALSE(decode_session_transfer(encode(beyond)).ok()) << "its end overflows";
+    }
     std::string const call = device_coll::encode(device_coll::session_call{});
     EXPECT_FALSE(is_session_transfer(call));
     EXPECT_FALSE(is_session_transfer(""));

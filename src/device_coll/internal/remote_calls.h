@@ -39,11 +39,10 @@ public:
         : collectives_(collectives), devices_(devices), copies_(copies) {}
 
     /// The index of the device if its session can make the call. Not collective, without a lock.
-    /// Errors: OMPX_ERR_PEER if it is lost.
-    [[nodiscard]] result<std::optional<int>> session_index_of(const group::group &members,
-                                                              const coll::request &args,
-                                                              const endpoint_views &buffers,
-                                                              int device) const;
+    [[nodiscard]] std::optional<int> session_index_of(const group::group &members,
+                                                      const coll::request &args,
+                                                      const endpoint_views &buffers,
+                                                      int device) const;
     /// Runs a call. A member that cannot take part makes it fail on all members.
     status run(group::group &members, checked_call &call);
     /// Instead of run(), by a member that cannot take part: the others get an error with its code.

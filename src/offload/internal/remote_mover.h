@@ -28,16 +28,17 @@ public:
     result<rma::path> move(rma::direction dir, const remote_side &there, const local_side &here,
                            std::span<const rma::run> runs, host_function move_host);
 
-    /// Whether the sides are GPUs of services whose sessions make the transfer.
-    [[nodiscard]] bool goes_by_sessions(const remote_side &there, const device_ptr &here) const;
-    /// Blocks until it is complete. Errors: also those of the session.
+    /// The own segment if the sides are GPUs of services whose sessions make the transfer;
+    /// otherwise null.
+    [[nodiscard]] const device_segment *segment_of_sessions(const remote_side &there,
+                                                            const device_ptr &here) const;
+    /// By the sessions; `own`: segment_of_sessions(). Blocks until it is complete. Errors: also
+    /// those of the session.
     result<rma::path> move_by_sessions(rma::direction dir, world_rank rank,
-                                       const remote_side &there, const device_ptr &here,
-                                       std::span<const rma::run> runs);
+                                       const remote_side &there, const device_segment &own,
+                                       const device_ptr &here, std::span<const rma::run> runs);
 
 private:
-    /// The own segment with the address, if its session makes calls there.
-    [[nodiscard]] const device_segment *segment_in_session(const device_ptr &here) const;
     status move_own_gpu(rma::direction dir, std::uint64_t there, const device_ptr &here,
                         std::span<const rma::run> runs);
     status move_through_process(rma::direction dir, const local_side &here,

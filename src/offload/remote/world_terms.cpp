@@ -4,6 +4,21 @@
 #include <algorithm>
 
 namespace diomp::offload::remote {
+namespace {
+
+/// Devices with a smaller index are of one kind on both sides, and can make calls.
+int count_speaking(const world_terms &one, const world_terms &other) {
+    int const num_common = std::min(one.num_devices, other.num_devices);
+    int count = 0;
+    for (auto i = std::size_t{0}; count < num_common && one.can_call[i] && other.can_call[i] &&
+                                  one.is_gpu[i] == other.is_gpu[i];
+         ++i) {
+        ++count;
+    }
+    return count;
+}
+
+} // namespace
 
 void world_terms::add(const device_description &device) {
     have_adapters = have_adapters && device.has_rdma_adapter;
@@ -62,22 +77,6 @@ result<world_terms> decode_terms(std::string_view bytes) {
     }
     return terms;
 }
-
-namespace {
-
-/// Devices with a smaller index are of one kind on both sides, and can make calls.
-int count_speaking(const world_terms &one, const world_terms &other) {
-    int const num_common = std::min(one.num_devices, other.num_devices);
-    int count = 0;
-    for (auto i = std::size_t{0}; count < num_common && one.can_call[i] && other.can_call[i] &&
-                                  one.is_gpu[i] == other.is_gpu[i];
-         ++i) {
-        ++count;
-    }
-    return count;
-}
-
-} // namespace
 
 result<agreed_terms> agree(const world_terms &own, int rank, const client_exchange &exchange) {
     auto others = exchange(encode(own)); // in the order of their ranks
