@@ -102,13 +102,13 @@ public:
     /// Runs the search. Returns true if no call took longer than the scheduler explains by more
     /// than the limit. Collective.
     bool run() {
+        check(ompx_barrier());
         if (rank_ == 0) {
             std::printf(
                 "bench_stalls  %zu ranks, %g s, computing up to %g us, seed %u, commit %s\n",
                 ranks_, wanted_.seconds, wanted_.compute_us, wanted_.seed, commit);
             std::fflush(stdout);
         }
-        check(ompx_barrier());
         begin_ = collected_ = now_ns();
         while (run_round()) {
         }
@@ -117,6 +117,7 @@ public:
         if (rank_ == 0) {
             print();
         }
+        check(ompx_barrier()); // a rank that ends with status 1 ends the job
         std::int64_t worst = 0;
         for (const explained_event &each : explained_) {
             worst = std::max(worst, each.unexplained);
