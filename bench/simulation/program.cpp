@@ -232,8 +232,8 @@ void run(const arguments &given, s4u::Engine &engine) {
 } // namespace
 
 int main(int argc, char **argv) {
-    // SimGrid removes its own options, of which it needs none here.
-    s4u::Engine engine(&argc, argv);
+    int num_engine_words = 1; // the program's name: SimGrid would print its own --help
+    s4u::Engine engine(&num_engine_words, argv);
     arguments given;
     CLI::App app("Collectives on a simulated machine", "diomp-sim");
     add_options(app, given);

@@ -16,6 +16,7 @@
 #include <vector>
 
 using namespace diomp;
+using sync::operation;
 
 namespace {
 
@@ -241,7 +242,9 @@ int ompx_group_split(ompx_group_t group, int color, int key, ompx_group_t *resul
     return make_group(
         "ompx_group_split", DIOMP_SITE, result,
         [&] { return fmt::format("{}, color={}, key={}", describe(group), color, key); },
-        [&](group::group_registry &groups) { return groups.split(group, color, key); });
+        [&](group::group_registry &groups) {
+            return groups.split(operation::group_split, group, color, key);
+        });
 }
 
 int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int *keys,
@@ -261,7 +264,8 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             for (std::size_t i = 0; i < num_own; ++i) {
                 own.push_back({colors[i], keys[i]});
             }
-            return running.collectives().groups().split(group, own, {results, num_own});
+            return running.collectives().groups().split(operation::group_split_endpoints, group,
+                                                        own, {results, num_own});
         });
 }
 
@@ -271,14 +275,17 @@ int ompx_group_split_node(ompx_group_t group, ompx_group_t *result) noexcept {
         [&](group::group_registry &groups) -> diomp::result<ompx_group_t> {
             auto found = groups.find(group);
             DIOMP_TRY(found);
-            return groups.split(group, static_cast<int>(found.value()->layout().own_node), 0);
+            return groups.split(operation::group_split_node, group,
+                                static_cast<int>(found.value()->layout().own_node), 0);
         });
 }
 
 int ompx_group_dup(ompx_group_t group, ompx_group_t *result) noexcept {
     return make_group(
         "ompx_group_dup", DIOMP_SITE, result, [&] { return describe(group); },
-        [&](group::group_registry &groups) { return groups.split(group, 0, 0); });
+        [&](group::group_registry &groups) {
+            return groups.split(operation::group_dup, group, 0, 0);
+        });
 }
 
 int ompx_group_merge(ompx_group_t a, ompx_group_t b, ompx_group_t *result) noexcept {

@@ -371,7 +371,8 @@ error state_error() {
         return {OMPX_ERR_STATE, "called while another thread is in ompx_finalize",
                 "call ompx_finalize when all other threads have made their last call"};
     case phase::finished:
-        return {OMPX_ERR_STATE, "called after ompx_finalize", "move the call before ompx_finalize"};
+        return {OMPX_ERR_STATE, "called after ompx_finalize",
+                "make the call before ompx_finalize, and call ompx_finalize once"};
     case phase::exited:
         return {OMPX_ERR_STATE, "called after exit() has ended the runtime",
                 "make the call before the program's exit handlers are over"};

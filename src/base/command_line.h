@@ -23,6 +23,11 @@ inline CLI::Validator number_range(double least, double largest) {
             range.get_description()};
 }
 
+/// Refuses an empty value: that of a variable which is not set, in a script.
+inline CLI::Validator not_empty() {
+    return {[](std::string &text) { return std::string(text.empty() ? "empty" : ""); }, ""};
+}
+
 /// app.parse(words...). The exit status if the tool is to end: that of --help and others, or
 /// `misuse` after a message.
 template <typename... Words>

@@ -10,6 +10,7 @@
 #include "diomp/types.h"
 #include "group/internal/endpoints.h"
 #include "group/internal/node_layout.h"
+#include "sync/call_signature.h"
 
 #include <cstddef>
 #include <memory>
@@ -60,12 +61,13 @@ public:
         int color = 0; ///< negative: no group
         int key = 0;
     };
-    /// Collective over `parent`. One choice and one result for each of the caller's endpoints in
-    /// it, or one of each if it is a group of ranks. Equal colors give equal handles.
-    status split(ompx_group_t parent, std::span<const split_choice> own,
+    /// Collective over `parent`; `what` is the public call. One choice and one result for each of
+    /// the caller's endpoints in it, or one of each if it is a group of ranks. Equal colors give
+    /// equal handles.
+    status split(sync::operation what, ompx_group_t parent, std::span<const split_choice> own,
                  std::span<ompx_group_t> results);
     /// Splits with one choice for all of the caller's endpoints.
-    result<ompx_group_t> split(ompx_group_t parent, int color, int key);
+    result<ompx_group_t> split(sync::operation what, ompx_group_t parent, int color, int key);
     /// Creates the subgroups of a group of endpoints that spans nodes. Collective over it; the
     /// caller holds the call lock. OMPX_ERR_NOMEM on all members if a rank has no space.
     status make_subgroups(group &whole);

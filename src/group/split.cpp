@@ -32,6 +32,7 @@ struct member_choice {
 };
 
 result<std::vector<member_choice>> exchange_choices(group_factory &factory, group &whole,
+                                                    sync::operation what,
                                                     std::span<const split_choice> own,
                                                     const own_blocks &blocks) {
     const endpoint_list &endpoints = whole.endpoints();
@@ -40,11 +41,10 @@ result<std::vector<member_choice>> exchange_choices(group_factory &factory, grou
     for (std::size_t round = 0; round < rounds; ++round) {
         split_choice const mine = round < own.size() ? own[round] : split_choice{-1, 0};
         auto const block = blocks.find(mine.color);
-        DIOMP_TRY(whole.arrive_and_wait({.what = operation::group_split},
-                                        {static_cast<std::uint64_t>(std::int64_t{mine.color}),
-                                         static_cast<std::uint64_t>(std::int64_t{mine.key}),
-                                         block != blocks.end() ? block->second + 1 : 0,
-                                         factory.next_id()}));
+        DIOMP_TRY(whole.arrive_and_wait(
+            {.what = what}, {static_cast<std::uint64_t>(std::int64_t{mine.color}),
+                             static_cast<std::uint64_t>(std::int64_t{mine.key}),
+                             block != blocks.end() ? block->second + 1 : 0, factory.next_id()}));
         for (std::uint32_t member = 0; member < whole.size(); ++member) {
             if (!endpoints.empty() && round >= endpoints.of(member).size()) {
                 continue;
@@ -103,6 +103,7 @@ result<group_description> description_of_color(const group &whole, int color,
 
 /// The caller's new groups by color. The caller holds the call lock.
 result<std::map<int, group_description>> describe_new_groups(group_factory &factory, group &whole,
+                                                             sync::operation what,
                                                              std::span<const split_choice> own) {
     own_blocks blocks;
     for (const split_choice &each : own) {
@@ -117,7 +118,7 @@ result<std::map<int, group_description>> describe_new_groups(group_factory &fact
             factory.space().release(offset);
         }
     };
-    auto choices = exchange_choices(factory, whole, own, blocks);
+    auto choices = exchange_choices(factory, whole, what, own, blocks);
     if (!choices) {
         // After a timeout late members may still use the blocks, so they are not freed.
         if (!is_communication_failure(choices.failure())) {
@@ -142,21 +143,22 @@ result<std::map<int, group_description>> describe_new_groups(group_factory &fact
 
 } // namespace
 
-result<ompx_group_t> group_registry::split(ompx_group_t parent, int color, int key) {
+result<ompx_group_t> group_registry::split(sync::operation what, ompx_group_t parent, int color,
+                                           int key) {
     auto found = find(parent);
     DIOMP_TRY(found);
     std::size_t const num_own = found.value()->num_own();
     std::vector<ompx_group_t> results(num_own);
-    DIOMP_TRY(split(parent, std::vector(num_own, split_choice{color, key}), results));
+    DIOMP_TRY(split(what, parent, std::vector(num_own, split_choice{color, key}), results));
     return results.front();
 }
 
-status group_registry::split(ompx_group_t parent, std::span<const split_choice> own,
-                             std::span<ompx_group_t> results) {
+status group_registry::split(sync::operation what, ompx_group_t parent,
+                             std::span<const split_choice> own, std::span<ompx_group_t> results) {
     auto found = find(parent);
     DIOMP_TRY(found);
     auto const call_lock = found.value()->lock_calls();
-    auto parts = describe_new_groups(*factory_, *found.value(), own);
+    auto parts = describe_new_groups(*factory_, *found.value(), what, own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
     for (auto &[color, part] : parts.value()) {
@@ -176,14 +178,14 @@ status group_registry::make_subgroups(group &whole) {
     std::size_t const num_own = whole.num_own();
     node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);
-    auto intra_node =
-        describe_new_groups(*factory_, whole, std::vector(num_own, split_choice{node, 0}));
+    auto intra_node = describe_new_groups(*factory_, whole, operation::group_split,
+                                          std::vector(num_own, split_choice{node, 0}));
     if (intra_node) {
         made.intra_node = factory_->make(std::move(intra_node.value().at(node)));
     }
     std::vector<split_choice> leads(num_own, {-1, 0});
     leads.front().color = whole.layout().is_leader() ? 0 : -1;
-    auto inter_node = describe_new_groups(*factory_, whole, leads);
+    auto inter_node = describe_new_groups(*factory_, whole, operation::group_split, leads);
     if (inter_node && !inter_node.value().empty()) {
         made.inter_node = factory_->make(std::move(inter_node.value().at(0)));
     }

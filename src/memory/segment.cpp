@@ -60,7 +60,7 @@ error segment::out_of_memory(const char *kind, std::size_t nbytes,
                         nbytes, format_size(nbytes), kind, format_size(size_bytes_),
                         format_size(used), format_size(size_bytes_ - used),
                         format_size(largest_free)),
-            fmt::format("set DIOMP_SEGMENT_SIZE above {}", format_size(size_bytes_))};
+            transport::segment_size_remedy("DIOMP_SEGMENT_SIZE", nbytes, size_bytes_)};
 }
 
 /// Both heaps' ranges grow in steps, so that few allocations cost a system call.

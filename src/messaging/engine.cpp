@@ -323,7 +323,8 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
         }
         if (!warned && waited_s > options_.warn_after_s) {
             warned = true;
-            log(log_level::warn, "has been {} for {:.0f} s", explain(conduit_, describe), waited_s);
+            log(log_level::warn, "has been {} for {:.{}f} s", explain(conduit_, describe), waited_s,
+                waited_s < 1 ? 2 : 0);
         }
         // A thread that serves messages while it waits is on a hot path of another rank.
         if (std::exchange(busy, false)) {

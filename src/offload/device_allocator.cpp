@@ -45,7 +45,7 @@ error no_space_error(device_segment &in, std::size_t nbytes) {
             fmt::format("no space for {} bytes in the segment of device {}: it has {}, of which {} "
                         "are used",
                         nbytes, in.device(), size, format_size(in.used_bytes())),
-            fmt::format("set DIOMP_DEVICE_SEGMENT_SIZE above {}", size)};
+            transport::segment_size_remedy("DIOMP_DEVICE_SEGMENT_SIZE", nbytes, in.size_bytes())};
 }
 
 } // namespace

@@ -64,14 +64,14 @@ status job_connection::open() {
 }
 
 status job_connection::create_arena() {
-    std::size_t const wanted = settings_.memory.segment_size_bytes == 0
-                                   ? 0
-                                   : settings_.memory.segment_size_bytes + memory::internal_bytes;
+    // Sums do not overflow, here and below: a size that is too large is reported later.
+    std::size_t const segment_bytes =
+        std::min(settings_.memory.segment_size_bytes, std::size_t{1} << 62);
+    std::size_t const wanted = segment_bytes == 0 ? 0 : segment_bytes + memory::internal_bytes;
     transport::arena_options options;
     options.base = settings_.memory.segment_base;
     options.usable_bytes = wanted;
     bool const chosen = settings_.offload.segment_size_bytes == 0;
-    // Saturating: a size that is too large is reported later.
     std::size_t const each = chosen ? offload::device_segments::min_segment_bytes
                                     : std::min<std::size_t>(settings_.offload.segment_size_bytes,
                                                             transport::arena::max_span());

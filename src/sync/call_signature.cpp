@@ -15,7 +15,7 @@ struct operation_row {
     const char *type;   ///< nullptr: none, or a data type
 };
 
-constexpr std::array<operation_row, 31> rows{{
+constexpr std::array<operation_row, 34> rows{{
     {"different calls by its endpoints", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
     {"ompx_bcast", "nbytes", nullptr},
@@ -47,6 +47,9 @@ constexpr std::array<operation_row, 31> rows{{
     {"ompx_sync", nullptr, nullptr},
     {"ompx_register_symmetric", "nbytes", nullptr},
     {"ompx_unregister_symmetric", "range", nullptr},
+    {"ompx_group_split_node", nullptr, nullptr},
+    {"ompx_group_split_endpoints", nullptr, nullptr},
+    {"ompx_group_dup", nullptr, nullptr},
 }};
 
 constexpr std::array<const char *, 27> type_names{

@@ -48,6 +48,9 @@ enum class operation : std::uint8_t {
     sync, ///< a barrier without a fence
     register_symmetric,
     unregister_symmetric, ///< `amount` numbers the range
+    group_split_node,
+    group_split_endpoints,
+    group_dup,
 };
 
 /// Payload of a member in a round of a node barrier: five words of the caller's choice.

@@ -173,6 +173,13 @@ std::uint64_t arena::max_span() {
     return has_thread_sanitizer() ? half_span_bytes : 32 * 1024 * gib;
 }
 
+std::string segment_size_remedy(const char *setting, std::uint64_t nbytes,
+                                std::uint64_t segment_bytes) {
+    return nbytes > arena::max_span() ? "check the arithmetic that the size comes from"
+                                      : fmt::format("set {} above {}", setting,
+                                                    format_size(std::max(nbytes, segment_bytes)));
+}
+
 result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
                                              const arena_options &options) {
     auto agreed = agree_geometry(launcher, options);

@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace diomp::launch {
@@ -171,5 +172,10 @@ private:
     bool has_redzones_ = false;
     std::vector<world_rank> local_ranks_; ///< [local rank]
 };
+
+/// The remedy where a segment of `segment_bytes` has no space for `nbytes`: a larger size by the
+/// variable `setting`, unless no segment could have it.
+std::string segment_size_remedy(const char *setting, std::uint64_t nbytes,
+                                std::uint64_t segment_bytes);
 
 } // namespace diomp::transport

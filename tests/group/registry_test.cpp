@@ -121,7 +121,8 @@ TEST(group_registry, split_orders_by_key_then_rank) {
     job.run([&](world_rank self) {
         group_registry &registry = job.registry(self);
         int const color = self.value() == 5 ? -1 : self.value() % 2;
-        auto const half = registry.split(ompx_group_world, color, self.value() < 2 ? 7 : -3);
+        auto const half = registry.split(sync::operation::group_split, ompx_group_world, color,
+                                         self.value() < 2 ? 7 : -3);
         if (self.value() == 5) {
             EXPECT_EQ(half.value(), OMPX_GROUP_NONE);
             return;
@@ -131,7 +132,7 @@ TEST(group_registry, split_orders_by_key_then_rank) {
                   self.value() % 2 == 0 ? (std::vector{2, 4, 0}) : (std::vector{3, 1}));
         expect_meets(own, self);
         // Split of a split; keys are equal, so the order of the parent stays.
-        auto const again = registry.split(half.value(), 0, 0);
+        auto const again = registry.split(sync::operation::group_split, half.value(), 0, 0);
         EXPECT_EQ(ranks_of(expect_group(registry, again)), ranks_of(own));
         EXPECT_TRUE(registry.free(half.value()).ok());
         expect_meets(expect_group(registry, again), self);
@@ -172,7 +173,8 @@ TEST(group_registry, merge_of_strangers_is_an_error_on_all) {
     job.run([&](world_rank self) {
         group_registry &registry = job.registry(self);
         bool const low = self.value() < 2;
-        ompx_group_t const half = registry.split(ompx_group_world, low ? 0 : 1, 0).value();
+        ompx_group_t const half =
+            registry.split(sync::operation::group_split, ompx_group_world, low ? 0 : 1, 0).value();
         auto const merged =
             low ? registry.merge(half, OMPX_GROUP_NONE) : registry.merge(OMPX_GROUP_NONE, half);
         ASSERT_FALSE(merged.ok());
@@ -245,7 +247,7 @@ TEST(group_registry, lack_of_space_is_told_to_all_and_leaks_nothing) {
             ASSERT_FALSE(one_more.ok());
             EXPECT_EQ(one_more.failure().code(), OMPX_ERR_NOMEM);
             EXPECT_THAT(one_more.failure().message(), HasSubstr("rank 0 has no space"));
-            auto const part = registry.split(ompx_group_world, 4, 0);
+            auto const part = registry.split(sync::operation::group_split, ompx_group_world, 4, 0);
             ASSERT_FALSE(part.ok());
             EXPECT_EQ(part.failure().code(), OMPX_ERR_NOMEM);
             for (ompx_group_t const each : made) {
@@ -284,7 +286,10 @@ TEST(group_registry, disagreement_in_split_leaks_nothing) {
     job.run([&](world_rank self) {
         group_registry &registry = job.registry(self);
         if (self.value() == 0) {
-            EXPECT_EQ(registry.split(ompx_group_world, 0, 0).failure().code(), OMPX_ERR_MISMATCH);
+            EXPECT_EQ(registry.split(sync::operation::group_split, ompx_group_world, 0, 0)
+                          .failure()
+                          .code(),
+                      OMPX_ERR_MISMATCH);
         } else {
             auto const call_lock = registry.world().lock_calls();
             EXPECT_EQ(registry.world().arrive_and_wait(barrier).failure().code(),

@@ -195,7 +195,8 @@ TEST_P(spanning, groups_come_and_go) {
             group &own = expect_group(registry, all);
             EXPECT_EQ(ranks_of(own), backwards);
             expect_meets(own, self);
-            auto const half = registry.split(all.value(), self.value() % 2, 0);
+            auto const half =
+                registry.split(sync::operation::group_split, all.value(), self.value() % 2, 0);
             expect_meets(expect_group(registry, half), self);
             expect_meets(own, self);
             EXPECT_TRUE(registry.free(half.value()).ok());

@@ -57,5 +57,11 @@ expect 1 'diomp-deviced: ' "$deviced --memory 99999999999999999999999999G"
 expect 1 'diomp-run: ' '$bin/diomp-run --agent </'
 expect 1 'diomp-run: ' 'printf "diomp-run 99999999999999999999\n" | $bin/diomp-run --agent'
 
+# Empty values and input that is nested too deeply.
+expect 2 'diomp-run: .*--output-dir' '$bin/diomp-run -n 1 --output-dir "" true'
+expect 1 'diomp-deviced: .*--listen' "$deviced --listen ''"
+expect 1 'diomp-trace: .* is no complete trace' \
+    'yes "[" | head -n 100000 | tr -d "\n" >/tmp/nested.$$; $bin/diomp-trace -o /dev/null /tmp/nested.$$; s=$?; rm /tmp/nested.$$; exit $s'
+
 [ "$failures" = 0 ] && echo "odd_environments: ok"
 exit "$failures"

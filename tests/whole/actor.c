@@ -58,6 +58,14 @@ static void differing_calls(void) {
         ompx_bcast(&sum, sizeof(sum), NULL);
     }
 }
+static void differing_splits(void) {
+    ompx_group_t made = OMPX_GROUP_NONE;
+    if (me == 1) {
+        ompx_group_dup(ompx_group_world, &made);
+    } else {
+        ompx_group_split(ompx_group_world, 0, 0, &made);
+    }
+}
 static void differing_roots(void) { ompx_bcast_from(local, 8, me == 1 ? 1 : 0, NULL); }
 static void differing_counts(void) { ompx_bcast(local, me == 1 ? 24 : 16, NULL); }
 static void after_finalize(void) {
@@ -257,6 +265,8 @@ static void count_pointers(void) {
 
 static void out_of_memory(void) { ompx_alloc((size_t)8 << 20, 0, OMPX_MEM_LOCAL); }
 
+static void impossible_size(void) { ompx_alloc((size_t)1 << 62, 0, OMPX_MEM_LOCAL); }
+
 static void exchange_once(void) {
     memset(local, me + 1, NBYTES);
     CHECK(ompx_put((me + 1) % ranks, memory, local, NBYTES) == 0);
@@ -447,6 +457,7 @@ static struct behaviour {
                         {"unknown_type", unknown_type, 1},
                         {"differing_sizes", differing_sizes, 0},
                         {"differing_calls", differing_calls, 0},
+                        {"differing_splits", differing_splits, 0},
                         {"differing_roots", differing_roots, 0},
                         {"differing_counts", differing_counts, 0},
                         {"after_finalize", after_finalize, 0},
@@ -465,6 +476,7 @@ static struct behaviour {
                         {"trace_groups", trace_groups, 0},
                         {"count_pointers", count_pointers, 0},
                         {"out_of_memory", out_of_memory, 1},
+                        {"impossible_size", impossible_size, 1},
                         {"where", where, 0},
                         {"fork_and_exit", fork_and_exit, 0},
                         {"fork_and_call", fork_and_call, 0},

@@ -91,6 +91,10 @@ class errors_test(jobs.jobs):
                   "no room for 8388608 bytes .* the segment has 1 MiB, of which .* used and .* free",
                   "DIOMP_SEGMENT_SIZE", DIOMP_SEGMENT_SIZE="1M")
 
+    def test_a_size_that_no_segment_has(self):
+        self.ends("impossible_size", "ompx_alloc", "nbytes=4611686018427387904, .*local",
+                  "no room for 4611686018427387904 bytes", "check the arithmetic")
+
     # ---- Calls that do not fit together: any rank may be the first to see it
 
     def disagree(self, behaviour, function, arguments, one, other):
@@ -105,6 +109,10 @@ class errors_test(jobs.jobs):
     def test_differing_collectives(self):
         self.disagree("differing_calls", "ompx_(bcast|allreduce)", ".*", "ompx_bcast(root=0, nbytes=8)",
                       "ompx_allreduce(count=1, type=OMPX_INT64, op=OMPX_SUM)")
+
+    def test_a_copy_of_a_group_and_a_split(self):
+        self.disagree("differing_splits", "ompx_group_(split|dup)", "group=world.*", "ompx_group_split()",
+                      "ompx_group_dup()")
 
     def test_differing_roots(self):
         # Both roots send and wait for nobody: they find out at their next call, whatever it is.

@@ -106,6 +106,14 @@ class whole_test(jobs.jobs):
                 self.assertRegex(err, rf"rank [01] .*: ompx_init\(\): {name}={value}: '{value}' is not "
                                       rf".*{expected}.*\[remedy: {name} is .*default")
 
+    def test_a_segment_that_no_machine_has_is_named(self):
+        for size in ("18446744073709551615", "18446744073705000000", "100T"):
+            with self.subTest(size):
+                status, _, err, _ = self.act(2, "where", DIOMP_SEGMENT_SIZE=size)
+                self.assertNotEqual(status, 0)
+                self.assertRegex(err, r"rank [01] .*: ompx_init\(\): segments of .* do not fit into the address arena"
+                                      r".*\[remedy: set DIOMP_SEGMENT_SIZE")
+
     def test_unknown_setting_is_warned_about_once(self):
         _, err = self.succeeds(3, "count_transfers", DIOMP_FOO="1")
         self.assertRegex(err, r"^diomp: .*warning: DIOMP_FOO is not a setting of DiOMP; .*--settings.*\n$")

@@ -19,6 +19,7 @@ command_line parse_command_line(int argc, char **argv) {
            "--listen", chosen.address,
            "Address or name to listen at: '::' for all addresses, 'ssh' for the one that the ssh "
            "client connected to. Every process that has the token can run programs here")
+        ->check(not_empty())
         ->capture_default_str()
         ->type_name("ADDRESS");
     app.add_option("--port", chosen.port, "Port; 0: a free one")
@@ -34,6 +35,7 @@ command_line parse_command_line(int argc, char **argv) {
     app.add_option("--memory", chosen.memory,
                    "Memory of each device for each client, as 4G. Default: an equal share of the "
                    "host's memory")
+        ->check(not_empty())
         ->type_name("SIZE");
     app.add_option("--max-sessions", chosen.server.max_sessions,
                    "Maximum number of devices that all clients together may use concurrently; at "

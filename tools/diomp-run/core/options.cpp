@@ -124,6 +124,7 @@ void add_options(CLI::App &app, run_options &options) {
     app.add_flag("--tag-output", options.tag_output, "Start each line of output with its [rank]");
     app.add_option("--output-dir", options.output_dir,
                    "Write each rank's output to files rank-N.out and rank-N.err in this directory")
+        ->check(not_empty())
         ->type_name("DIR");
     app.add_option_function<std::vector<std::string>>(
            "-x",
