@@ -3,6 +3,7 @@
 
 #include "api/internal/state.h"
 #include "coll/collective.h"
+#include "device_coll/device_collectives.h"
 #include "diomp/sync.h"
 #include "group/group.h"
 #include "group/registry.h"
@@ -139,6 +140,21 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
     return list;
 }
 
+/// Makes new groups known to regions on remote devices. Collective over each of them; blocks.
+void describe_to_devices(runtime::runtime &running, std::span<const ompx_group_t> made) {
+    // Members may have them in different orders.
+    std::map<std::uint64_t, std::pair<group::group *, ompx_group_t>> by_id;
+    for (ompx_group_t const each : made) {
+        if (each != OMPX_GROUP_NONE) {
+            group::group *const found = running.collectives().groups().find(each).value();
+            by_id[found->id()] = {found, each};
+        }
+    }
+    for (auto const &[id, each] : by_id) {
+        running.collectives().on_devices().describe(*each.first, each.second);
+    }
+}
+
 /// Runs make(registry) -> result<ompx_group_t> and stores the new group in *into.
 template <typename Arguments, typename Make>
 int make_group(const char *function, const void *site, ompx_group_t *into, Arguments &&arguments,
@@ -149,6 +165,7 @@ int make_group(const char *function, const void *site, ompx_group_t *into, Argum
                          auto made = make(running.collectives().groups());
                          DIOMP_TRY(made);
                          *into = made.value();
+                         describe_to_devices(running, {into, 1});
                          return {};
                      });
 }
@@ -234,6 +251,7 @@ int ompx_group_create_devices(ompx_group_t ranks, ompx_group_t *result) noexcept
             auto made = running.collectives().groups().create_endpoints(list.value());
             DIOMP_TRY(made);
             *result = made.value();
+            describe_to_devices(running, {result, 1});
             return {};
         });
 }
@@ -264,8 +282,11 @@ int ompx_group_split_endpoints(ompx_group_t group, const int *colors, const int 
             for (std::size_t i = 0; i < num_own; ++i) {
                 own.push_back({colors[i], keys[i]});
             }
-            return running.collectives().groups().split(operation::group_split_endpoints, group,
-                                                        own, {results, num_own});
+            std::span<ompx_group_t> const made(results, num_own);
+            DIOMP_TRY(running.collectives().groups().split(operation::group_split_endpoints, group,
+                                                           own, made));
+            describe_to_devices(running, made);
+            return {};
         });
 }
 

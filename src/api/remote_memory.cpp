@@ -131,6 +131,10 @@ public:
         return used.client() != nullptr ? remote::run_call(*used.client(), index, call)
                                         : devices_closed();
     }
+    bool describe_group(int index, std::string_view group) override {
+        remote_client_guard const used;
+        return used.client() != nullptr && remote::describe_group(*used.client(), index, group);
+    }
     diomp::offload::service_devices &devices() override { return devices_; }
 
 private:

@@ -121,6 +121,7 @@ status start(const diomp_session &session) {
     DIOMP_TRY(launcher->start());
     DIOMP_TRY(diomp::api::start_runtime(std::move(launcher)));
     diomp::runtime::runtime &running = *diomp::api::g_runtime.load();
+    diomp::api::use_groups_of_host(running);
     if (session.plugin != nullptr) {
         diomp::api::use_gpu_of_session(running);
         return {};

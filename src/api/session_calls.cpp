@@ -12,8 +12,6 @@
 #include "rma/rma.h"
 #include "runtime/runtime.h"
 
-#include <map>
-#include <mutex>
 #include <utility>
 
 namespace {
@@ -26,62 +24,15 @@ using diomp::api::g_session;
 
 constexpr int gpu = 0; ///< the number of the session's GPU
 
-/// The groups of hosts whose calls this session makes, by the hosts' ids. They are not those of
-/// regions, which may make calls at the same time.
-struct host_groups {
-    std::mutex mutex; ///< leaf lock
-    std::map<std::uint64_t, ompx_group_t> all;
-};
-host_groups &groups_of_hosts() {
-    static auto &only = *new host_groups; // the library has no static object with a destructor
-    return only;
-}
-
-result<ompx_group_t> find_group(diomp::runtime::runtime &running,
-                                const diomp::device_coll::session_call &call) {
-    host_groups &known = groups_of_hosts();
-    {
-        std::lock_guard const guard(known.mutex);
-        if (auto const found = known.all.find(call.group); found != known.all.end()) {
-            return found->second;
-        }
-    }
-    if (call.ranks.empty()) {
-        return error(OMPX_ERR_STATE, "the session does not have the group of the call");
-    }
-    // Not under the lock, since it waits for the other members. A host makes the calls of one group
-    // one after another, those of groups of the same members in any order.
-    auto made = running.collectives().groups().create(call.ranks, call.group);
-    DIOMP_TRY(made);
-    std::lock_guard const guard(known.mutex);
-    known.all[call.group] = made.value();
-    return made;
-}
-
-status free_group(diomp::runtime::runtime &running, std::uint64_t of_host) {
-    host_groups &known = groups_of_hosts();
-    ompx_group_t freed = nullptr;
-    {
-        std::lock_guard const guard(known.mutex);
-        auto const found = known.all.find(of_host);
-        if (found == known.all.end()) {
-            return {};
-        }
-        freed = found->second;
-        known.all.erase(found);
-    }
-    return running.collectives().free_group(freed);
-}
-
 status run_collective(diomp::runtime::runtime &running, std::string_view encoded) {
     auto call = diomp::device_coll::decode_session_call(encoded);
     DIOMP_TRY(call);
     if (call.value().args.what == diomp::sync::operation::none) {
-        return free_group(running, call.value().group);
+        return diomp::api::free_group_for(running, call.value().group);
     }
-    auto handle = find_group(running, call.value());
+    auto handle = diomp::api::group_for_call(running, call.value());
     DIOMP_TRY(handle);
-    auto members = running.collectives().groups().find(handle.value());
+    auto members = running.collectives().groups().find_own(handle.value());
     DIOMP_TRY(members);
     return g_session->plugin == nullptr
                ? running.collectives().on_host().run(*members.value(), call.value().args)

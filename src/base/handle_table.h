@@ -24,7 +24,9 @@ class handle_table {
 public:
     static constexpr std::size_t max_objects = std::size_t{1} << 16;
 
-    handle_table() = default;
+    /// Handles of tables with different `first_generation` differ.
+    explicit handle_table(std::uint32_t first_generation = 0)
+        : first_generation_(first_generation) {}
     handle_table(const handle_table &) = delete;
     handle_table &operator=(const handle_table &) = delete;
     ~handle_table() {
@@ -57,7 +59,8 @@ public:
                      "a free slot has no object");
         std::unique_ptr<Object> taken = std::move(added);
         entry.stored.store(taken.release(), std::memory_order_release);
-        return make_handle(entry.generation.load(std::memory_order_relaxed), index);
+        return make_handle(first_generation_ + entry.generation.load(std::memory_order_relaxed),
+                           index);
     }
     /// nullptr if the value is not a handle or the object has been removed.
     [[nodiscard]] Object *find(Handle handle) const {
@@ -105,11 +108,12 @@ private:
             return nullptr;
         }
         slot &entry = (*found)[index % slots_per_chunk];
-        bool const current =
-            entry.generation.load(std::memory_order_relaxed) == (bits >> 16 & 0xffffffff);
+        bool const current = first_generation_ + entry.generation.load(std::memory_order_relaxed) ==
+                             (bits >> 16 & 0xffffffff);
         return current ? &entry : nullptr;
     }
 
+    std::uint32_t const first_generation_;
     std::array<std::atomic<chunk *>, max_objects / slots_per_chunk> chunks_{};
     mutable std::mutex mutex_; ///< leaf lock; protects the members below
     std::vector<std::unique_ptr<chunk>> owned_;

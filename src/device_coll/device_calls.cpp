@@ -93,12 +93,16 @@ void device_calls::submit(group::group &members, std::function<void()> call) {
     });
 }
 
-void device_calls::forget(group::group &members) {
+void device_calls::describe(group::group &members, ompx_group_t handle) {
+    remote_->describe(members, handle);
+}
+
+void device_calls::forget(group::group &members, ompx_group_t handle) {
     {
         auto const order = lock_vendor_queue(members); // waits for what has been started
     }
     vendors_.forget(members);
-    remote_->forget(members);
+    remote_->forget(members, handle);
     std::unique_ptr<endpoint_calls> ending;
     {
         std::lock_guard const guard(mutex_);

@@ -22,7 +22,13 @@ result<ompx_event *> device_collectives::start(group::group &members, const coll
     return calls_->start(members, args, device);
 }
 
-void device_collectives::forget(group::group &members) { calls_->forget(members); }
+void device_collectives::describe(group::group &members, ompx_group_t handle) {
+    calls_->describe(members, handle);
+}
+
+void device_collectives::forget(group::group &members, ompx_group_t handle) {
+    calls_->forget(members, handle);
+}
 
 void device_collectives::finish() { calls_->finish(); }
 

@@ -54,9 +54,11 @@ public:
     status run(group::group &members, const coll::request &args, int device);
     /// Starts a collective; does not block.
     result<ompx_event *> start(group::group &members, const coll::request &args, int device);
+    /// Call when a group has been created. Collective if its members use remote devices.
+    void describe(group::group &members, ompx_group_t handle);
     /// Call before the group is freed. Collective if its members use remote devices. Calls that
     /// wait for other endpoints of this rank fail with OMPX_ERR_ARG.
-    void forget(group::group &members);
+    void forget(group::group &members, ompx_group_t handle);
     /// Waits for all started calls. Call before the groups end.
     void finish();
 

@@ -26,6 +26,15 @@ std::uint32_t bit_of(int index) { return std::uint32_t{1} << index; }
 /// Devices with larger indices use host memory.
 constexpr int max_indices = 32;
 
+template <typename Use>
+void for_each_index(std::uint32_t bits, Use use) {
+    for (int index = 0; index < max_indices; ++index) {
+        if ((bits & bit_of(index)) != 0) {
+            use(index);
+        }
+    }
+}
+
 /// Whether the session of the segment's device could know a buffer: variables of images are outside
 /// of the segment of a GPU, and copied like memory of GPUs on a processor.
 bool knows(const offload::device_segment &segment, const device_buffer_view &buffer) {
@@ -34,13 +43,26 @@ bool knows(const offload::device_segment &segment, const device_buffer_view &buf
                                    : segment.offset_of(buffer.location.address).has_value());
 }
 
+/// The members' ranks in the order of their endpoints.
+std::vector<int> ranks_of(const group::group &members) {
+    std::vector<int> ranks;
+    for (std::size_t number = 0; number < members.count(); ++number) {
+        std::size_t const member =
+            members.endpoints().empty() ? number : members.endpoints()[number].member;
+        ranks.push_back(members.members()[member].value());
+    }
+    return ranks;
+}
+
 } // namespace
 
 /// What a member sends to the others before a call.
 struct remote_calls::call_fact {
     std::int32_t code = 0;     ///< why it cannot take part
     std::int32_t index = none; ///< of its device, if the session of that can make the call
-    std::uint32_t freed = 0;   ///< instead, when the group is freed: its value in groups_
+    /// Instead, when the group is freed: the indices of own devices whose sessions have a group.
+    std::uint32_t freed_of_calls = 0;
+    std::uint32_t freed_of_regions = 0;
 
     static constexpr std::int32_t none = -1;
 };
@@ -49,7 +71,7 @@ result<std::vector<remote_calls::call_fact>> remote_calls::exchange(group::group
                                                                     const call_fact &own) {
     {
         std::lock_guard const guard(mutex_);
-        groups_.try_emplace(members.id(), 0);
+        groups_.try_emplace(members.id());
     }
     std::vector<call_fact> all(members.size());
     DIOMP_TRY(collectives_.run_among_ranks(
@@ -118,17 +140,11 @@ status remote_calls::run(group::group &members, checked_call &call) {
 std::vector<int> remote_calls::ranks_for_session(const group::group &members, int index) {
     {
         std::lock_guard const guard(mutex_);
-        if ((groups_[members.id()] & bit_of(index)) != 0) {
+        if ((groups_[members.id()].for_calls & bit_of(index)) != 0) {
             return {};
         }
     }
-    std::vector<int> ranks;
-    for (std::size_t number = 0; number < members.count(); ++number) {
-        std::size_t const member =
-            members.endpoints().empty() ? number : members.endpoints()[number].member;
-        ranks.push_back(members.members()[member].value());
-    }
-    return ranks;
+    return ranks_of(members);
 }
 
 status remote_calls::run_in_sessions(group::group &members, const checked_call &call) {
@@ -140,17 +156,63 @@ status remote_calls::run_in_sessions(group::group &members, const checked_call &
     DIOMP_TRY(devices_.segments().remote()->run_call(index, encode(sent)));
     if (!sent.ranks.empty()) {
         std::lock_guard const guard(mutex_);
-        groups_[members.id()] |= bit_of(index);
+        groups_[members.id()].for_calls |= bit_of(index);
     }
     return {};
 }
 
-void remote_calls::forget(group::group &members) {
-    if (devices_.segments().remote() == nullptr) {
+std::optional<int> remote_calls::own_index(const group::group &members) {
+    if (members.num_own() != 1) {
+        return std::nullopt;
+    }
+    std::size_t const own = members.endpoints().of(members.self().index()).front();
+    int const device = members.endpoints()[own].device;
+    auto const segment = devices_.segments().segment_of(device);
+    if (device < 0 || !segment) {
+        return std::nullopt;
+    }
+    return segment.value()->remote_index()
+               ? segment.value()->remote_index()
+               : offload::session_index_of(*segment.value(), devices_.segments().remote());
+}
+
+void remote_calls::describe(group::group &members, ompx_group_t handle) {
+    offload::remote_memory *const remote = devices_.segments().remote();
+    if (remote == nullptr ||
+        !remote->has_collectives(0)) { // then there are none with other indices
+        return;
+    }
+    int first = 0;
+    int last = max_indices - 1;
+    if (!members.endpoints().empty()) {
+        auto const call_lock = members.lock_calls();
+        auto const facts =
+            exchange(members, {.index = own_index(members).value_or(call_fact::none)});
+        if (!facts || std::ranges::any_of(facts.value(), [&](const call_fact &each) {
+                return each.index == call_fact::none || each.index != facts.value().front().index;
+            })) {
+            return;
+        }
+        first = last = facts.value().front().index;
+    }
+    session_group const described{handle, members.id(), ranks_of(members)};
+    std::uint32_t known = 0;
+    for (int index = first; index <= last && index < max_indices && remote->has_collectives(index);
+         ++index) {
+        remote->describe_group(index, encode(described));
+        known |= bit_of(index);
+    }
+    std::lock_guard const guard(mutex_);
+    groups_[members.id()].for_regions = known;
+}
+
+void remote_calls::forget(group::group &members, ompx_group_t handle) {
+    offload::remote_memory *const remote = devices_.segments().remote();
+    if (remote == nullptr) {
         return;
     }
     auto const call_lock = members.lock_calls(); // waits for calls that do not block
-    std::uint32_t own = 0;
+    known_group own;
     {
         std::lock_guard const guard(mutex_);
         auto const found = groups_.find(members.id());
@@ -159,7 +221,13 @@ void remote_calls::forget(group::group &members) {
         }
         own = found->second;
     }
-    auto facts = exchange(members, {.freed = own});
+    call_fact freed{.freed_of_calls = own.for_calls};
+    for_each_index(own.for_regions, [&](int index) {
+        if (remote->describe_group(index, encode(session_group{handle, members.id(), {}}))) {
+            freed.freed_of_regions |= bit_of(index);
+        }
+    });
+    auto facts = exchange(members, freed);
     if (!facts) {
         return; // the members cannot free the group either
     }
@@ -168,21 +236,21 @@ void remote_calls::forget(group::group &members) {
         groups_.erase(members.id());
     }
     // A session whose call has failed may have no group. That of the others stays then.
-    std::uint32_t freed = own;
     for (call_fact const &each : facts.value()) {
-        freed &= each.freed;
+        freed.freed_of_calls &= each.freed_of_calls;
+        freed.freed_of_regions &= each.freed_of_regions;
     }
-    for (int index = 0; index < max_indices; ++index) {
-        if ((freed & bit_of(index)) == 0) {
-            continue;
-        }
-        status const done = devices_.segments().remote()->run_call(
-            index, encode(session_call{members.id(), {}, {.what = operation::none}}));
+    auto const free = [&](int index, std::uint64_t group) {
+        status const done =
+            remote->run_call(index, encode(session_call{group, {}, {.what = operation::none}}));
         if (!done) {
             log(log_level::debug, "a group of remote devices was not freed: {}",
                 done.failure().message());
         }
-    }
+    };
+    for_each_index(freed.freed_of_calls, [&](int index) { free(index, members.id()); });
+    for_each_index(freed.freed_of_regions,
+                   [&](int index) { free(index, session_group::of_regions(members.id())); });
 }
 
 } // namespace diomp::device_coll

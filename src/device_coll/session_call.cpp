@@ -33,6 +33,18 @@ auto read_list(packet_reader &from, std::size_t element_bytes, Read read) {
     return made;
 }
 
+void append(packet_writer &to, const std::vector<int> &ranks) {
+    to.number(std::uint64_t{ranks.size()});
+    for (int const each : ranks) {
+        to.number(static_cast<std::uint32_t>(each));
+    }
+}
+
+std::vector<int> read_ranks(packet_reader &from) {
+    return read_list(from, sizeof(std::uint32_t),
+                     [&] { return static_cast<int>(from.number<std::uint32_t>()); });
+}
+
 coll::block_list read_blocks(packet_reader &from) {
     auto const number = [&] { return std::size_t{from.number<std::uint64_t>()}; };
     coll::block_list made;
@@ -54,10 +66,7 @@ std::string encode(const session_call &call) {
     coll::request const &args = call.args;
     packet_writer packet(args.what);
     packet.number(call.group);
-    packet.number(std::uint64_t{call.ranks.size()});
-    for (int const each : call.ranks) {
-        packet.number(static_cast<std::uint32_t>(each));
-    }
+    append(packet, call.ranks);
     packet.number(std::uint64_t{reinterpret_cast<std::uintptr_t>(args.dst)});
     packet.number(std::uint64_t{reinterpret_cast<std::uintptr_t>(args.src)});
     packet.number(std::uint64_t{args.amount});
@@ -79,8 +88,7 @@ result<session_call> decode_session_call(std::string_view bytes) {
     coll::request &args = call.args;
     args.what = packet.type<sync::operation>();
     call.group = packet.number<std::uint64_t>();
-    call.ranks = read_list(packet, sizeof(std::uint32_t),
-                           [&] { return static_cast<int>(packet.number<std::uint32_t>()); });
+    call.ranks = read_ranks(packet);
     args.dst = reinterpret_cast<void *>(packet.number<std::uint64_t>());
     args.src = reinterpret_cast<const void *>(packet.number<std::uint64_t>());
     args.amount = packet.number<std::uint64_t>();
@@ -99,6 +107,27 @@ result<session_call> decode_session_call(std::string_view bytes) {
         return error(OMPX_ERR_ARG, "malformed collective call for a remote device");
     }
     return call;
+}
+
+std::string encode(const session_group &group) {
+    packet_writer packet(sync::operation::group_create);
+    packet.number(std::uint64_t{reinterpret_cast<std::uintptr_t>(group.handle)});
+    packet.number(group.group);
+    append(packet, group.ranks);
+    return packet.take();
+}
+
+result<session_group> decode_session_group(std::string_view bytes) {
+    packet_reader packet(bytes);
+    session_group made;
+    auto const what = packet.type<sync::operation>();
+    made.handle = reinterpret_cast<ompx_group_t>(packet.number<std::uint64_t>());
+    made.group = packet.number<std::uint64_t>();
+    made.ranks = read_ranks(packet);
+    if (!packet.ok() || !packet.at_end() || what != sync::operation::group_create) {
+        return error(OMPX_ERR_ARG, "malformed group for a remote device");
+    }
+    return made;
 }
 
 } // namespace diomp::device_coll

@@ -27,4 +27,19 @@ struct session_call {
 /// Errors: OMPX_ERR_ARG.
 result<session_call> decode_session_call(std::string_view bytes);
 
+/// A group of the host for regions, which pass the handle that it has on the host.
+struct session_group {
+    ompx_group_t handle = nullptr;
+    std::uint64_t group = 0; ///< as in session_call
+    std::vector<int> ranks;  ///< empty: the group is freed
+
+    /// The group of regions, for session_call: the host's own calls have another one, since both
+    /// may make calls at the same time.
+    [[nodiscard]] static std::uint64_t of_regions(std::uint64_t group) { return ~group; }
+};
+
+[[nodiscard]] std::string encode(const session_group &group);
+/// Errors: OMPX_ERR_ARG.
+result<session_group> decode_session_group(std::string_view bytes);
+
 } // namespace diomp::device_coll

@@ -51,6 +51,21 @@ result<group *> group_registry::find(ompx_group_t handle) {
     if (handle == ompx_group_world) {
         return world_.get();
     }
+    if (find_of_host_ && handle != OMPX_GROUP_NONE) {
+        auto own = find_of_host_(handle);
+        DIOMP_TRY(own);
+        return find_own(own.value() == OMPX_GROUP_NONE ? handle : own.value());
+    }
+    return find_own(handle);
+}
+
+void group_registry::find_groups_of_host(host_group_finder find) {
+    constexpr std::uint32_t first_generation = std::uint32_t{1} << 31;
+    table_ = std::make_unique<table>(first_generation);
+    find_of_host_ = std::move(find);
+}
+
+result<group *> group_registry::find_own(ompx_group_t handle) {
     if (group *const found = table_->find(handle)) {
         return found;
     }

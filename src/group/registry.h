@@ -13,6 +13,7 @@
 #include "sync/call_signature.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,6 +51,13 @@ public:
     [[nodiscard]] group &world() { return *world_; }
     /// NULL is the world. OMPX_ERR_ARG if the handle is invalid.
     result<group *> find(ompx_group_t handle);
+    /// In a session of a remote device: find() tries this function first, which returns the
+    /// session's group for a handle of its host, or OMPX_GROUP_NONE; it may block. Call before
+    /// there are groups.
+    using host_group_finder = std::function<result<ompx_group_t>(ompx_group_t)>;
+    void find_groups_of_host(host_group_finder find);
+    /// find() without groups of the host.
+    result<group *> find_own(ompx_group_t handle);
 
     /// Collective over the listed ranks. Creations of groups of the same ranks match in order;
     /// those with different keys may be made at the same time, in any order.
@@ -91,7 +99,8 @@ private:
     std::unique_ptr<offer_exchange> offers_;
     std::unique_ptr<group_factory> factory_;
     std::unique_ptr<group> world_;
-    std::unique_ptr<table> const table_;
+    std::unique_ptr<table> table_;
+    host_group_finder find_of_host_; ///< null: no session
 };
 
 } // namespace diomp::group

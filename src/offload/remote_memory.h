@@ -59,6 +59,9 @@ public:
     /// Makes an encoded call (session_transfer.h, device_coll/session_call.h) on an own device,
     /// after its regions. Blocks until the device has made it. Errors: also those of the call.
     virtual status run_call(int index, std::string_view call) = 0;
+    /// Sends an encoded group (device_coll/session_call.h) to the session of an own device. Blocks
+    /// for a round trip, but not for regions. True: the session had made a group for it.
+    virtual bool describe_group(int index, std::string_view group) = 0;
 
     /// The own devices, for what is not in the world of the services.
     virtual service_devices &devices() = 0;

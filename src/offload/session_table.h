@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIOMP_SESSION_TABLE_VERSION 3
+#define DIOMP_SESSION_TABLE_VERSION 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -82,6 +82,12 @@ typedef void (*diomp_session_failure)(void *into, int32_t code, const char *mess
 typedef void (*diomp_session_call_function)(const char *call, size_t call_bytes,
                                             diomp_session_failure fail, void *into);
 #define DIOMP_SESSION_CALL "diomp_session_call"
+
+/// Takes a group of the host that calls in regions may name, or that is freed, encoded by
+/// libdiomp.so (device_coll/session_call.h). Returns 1 if it is freed and the session has a group
+/// for it, else 0. Any thread; waits for the sessions of the members, not for regions.
+typedef int32_t (*diomp_session_group_function)(const char *group, size_t group_bytes);
+#define DIOMP_SESSION_GROUP "diomp_session_group"
 
 #ifdef __cplusplus
 }

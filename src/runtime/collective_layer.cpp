@@ -81,7 +81,7 @@ status collective_layer::create_world(job_connection &job) {
 
 status collective_layer::free_group(ompx_group_t group) {
     if (auto const ending = groups_->find(group); ending) {
-        on_devices_->forget(*ending.value());
+        on_devices_->forget(*ending.value(), group);
     }
     return groups_->free(group);
 }

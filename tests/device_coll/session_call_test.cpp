@@ -12,8 +12,10 @@ namespace {
 
 using diomp::coll::block_lists;
 using diomp::device_coll::decode_session_call;
+using diomp::device_coll::decode_session_group;
 using diomp::device_coll::encode;
 using diomp::device_coll::session_call;
+using diomp::device_coll::session_group;
 using diomp::sync::operation;
 
 std::byte *at(std::uintptr_t address) { return reinterpret_cast<std::byte *>(address); }
@@ -75,6 +77,22 @@ TEST(session_call, block_lists_arrive) {
     EXPECT_EQ(blocks.dst.offsets, lists->dst.offsets);
     EXPECT_EQ(blocks.src.nbytes, lists->src.nbytes);
     EXPECT_EQ(blocks.src.offsets, lists->src.offsets);
+}
+
+TEST(session_call, groups_arrive_and_are_no_calls) {
+    session_group const sent{reinterpret_cast<ompx_group_t>(at(0xd10b'0000'0001'0002)), 77, {2, 0}};
+    std::string const bytes = encode(sent);
+    auto const got = decode_session_group(bytes);
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got.value().handle, sent.handle);
+    EXPECT_EQ(got.value().group, sent.group);
+    EXPECT_EQ(got.value().ranks, sent.ranks);
+    EXPECT_FALSE(decode_session_group(encode(sample())));
+    EXPECT_FALSE(decode_session_group(bytes + "x"));
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+        EXPECT_FALSE(decode_session_group(bytes.substr(0, length)));
+    }
+    EXPECT_NE(session_group::of_regions(sent.group), sent.group);
 }
 
 TEST(session_call, incomplete_and_longer_bytes_are_errors) {

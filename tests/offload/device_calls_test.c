@@ -446,7 +446,8 @@ static void barriers(void) {
     meet();
 }
 
-/* Barriers of the ranks with odd and even numbers, and of all in another order. */
+/* Barriers of the ranks with odd and even numbers, and of all in another order. The host calls the
+ * second group before regions call any. */
 static void barriers_of_groups(void) {
     enum { ROUNDS = 100 };
     uint64_t *const at = signals;
@@ -457,6 +458,8 @@ static void barriers_of_groups(void) {
     CHECK(ompx_group_split(ompx_group_world, me % 2, me, &half) == 0);
     CHECK(ompx_group_split(ompx_group_world, 0, -me, &reversed) == 0);
     set_signals(0);
+    CHECK(ompx_target_bcast_from(at, omp_get_default_device(), sizeof(*at), 0, reversed) == 0);
+    meet();
 #pragma omp target is_device_ptr(at) map(tofrom : wrong)
     for (uint64_t round = 1; round <= ROUNDS; ++round) {
         wrong += ompx_put(second, at, &round, sizeof(round)) != 0;
@@ -466,7 +469,35 @@ static void barriers_of_groups(void) {
     }
     CHECK(wrong == 0);
     meet();
+    ompx_group_t const freed = half;
     CHECK(ompx_group_free(&half) == 0 && ompx_group_free(&reversed) == 0);
+    wrong = 0;
+#pragma omp target map(from : wrong)
+    wrong = ompx_barrier_group(freed);
+    if (!on_gpu) { /* which keeps the members of groups that it has had */
+        CHECK(wrong == OMPX_ERR_ARG);
+        CHECK(strstr(ompx_last_error(), "is not a group") != NULL);
+    }
+}
+
+/* Barriers of groups that come and go, and of a group of the ranks' devices. */
+static void barriers_of_new_groups(void) {
+    ompx_endpoint_t *const list = malloc((size_t)ranks * sizeof(*list));
+    for (int rank = 0; rank < ranks; ++rank) {
+        list[rank].rank = rank;
+        list[rank].device = omp_get_default_device();
+    }
+    for (int round = 0; round < 20; ++round) {
+        ompx_group_t made;
+        int wrong = 0;
+        CHECK((round % 2 == 0 ? ompx_group_dup(ompx_group_world, &made)
+                              : ompx_group_create_endpoints(&made, list, ranks)) == 0);
+#pragma omp target map(tofrom : wrong)
+        wrong += ompx_barrier_group(made);
+        CHECK(wrong == 0);
+        CHECK(ompx_group_free(&made) == 0);
+    }
+    free(list);
 }
 
 /* Bad use: a status in the region, a sentence on the host. */
@@ -581,9 +612,8 @@ int main(int argc, char **argv) {
         if (ranks == 1 || !on_gpu || strcmp(mode, "together") == 0) {
             together();
             barriers();
-            if (!on_remote) { /* whose sessions do not know the groups of the ranks */
-                barriers_of_groups();
-            }
+            barriers_of_groups();
+            barriers_of_new_groups();
         }
     }
     CHECK(ompx_target_free(signals, omp_get_default_device()) == 0);

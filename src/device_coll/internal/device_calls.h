@@ -50,7 +50,8 @@ public:
     // As device_collectives, which forwards to these.
     status run(group::group &members, const coll::request &args, int device);
     result<ompx_event *> start(group::group &members, const coll::request &args, int device);
-    void forget(group::group &members);
+    void describe(group::group &members, ompx_group_t handle);
+    void forget(group::group &members, ompx_group_t handle);
     void finish() { static_cast<void>(vendor_calls_.lock_calls()); }
 
 private:

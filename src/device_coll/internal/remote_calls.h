@@ -47,25 +47,35 @@ public:
     status run(group::group &members, checked_call &call);
     /// Instead of run(), by a member that cannot take part: the others get an error with its code.
     void report_failure(group::group &members, ompx_status code);
+    /// Makes a new group known to regions on own remote devices: those with the index of the
+    /// caller's endpoint if all members' have it; if the members are ranks, all devices.
+    /// Collective; blocks. The caller does not hold the lock.
+    void describe(group::group &members, ompx_group_t handle);
     /// Frees the groups that the sessions have for this one. The caller does not hold the lock.
-    void forget(group::group &members);
+    void forget(group::group &members, ompx_group_t handle);
 
 private:
     struct call_fact;
+    /// What the sessions of own devices have for a group of the host: a bit for each index.
+    struct known_group {
+        std::uint32_t for_calls = 0;   ///< a group for calls of the host
+        std::uint32_t for_regions = 0; ///< its description, for calls in regions
+    };
     result<std::vector<call_fact>> exchange(group::group &members, const call_fact &own);
     /// exchange(); fails if a member cannot take part.
     result<std::vector<call_fact>> agree(group::group &members, const call_fact &own);
     /// The members' ranks in the order of their endpoints, unless the session has the group.
     std::vector<int> ranks_for_session(const group::group &members, int index);
+    /// The index of the remote device of the caller's endpoint.
+    [[nodiscard]] std::optional<int> own_index(const group::group &members);
     status run_in_sessions(group::group &members, const checked_call &call);
 
     coll::collectives &collectives_;
     offload::devices &devices_;
     host_copies &copies_;
     std::mutex mutex_; ///< leaf lock; guards groups_
-    /// By group::id(), which is never used again, for each group that has made a call: the own
-    /// devices whose sessions have a group for it, a bit for each index.
-    std::map<std::uint64_t, std::uint32_t> groups_;
+    /// By group::id(), which is never used again: groups that have made a call or been described.
+    std::map<std::uint64_t, known_group> groups_;
 };
 
 } // namespace diomp::device_coll

@@ -202,6 +202,19 @@ status check(client &of, int index, remote_memory::range used) {
     return device_at(of, index).check(reinterpret_cast<std::uint64_t>(used.base), used.nbytes);
 }
 
+bool describe_group(client &of, int index, std::string_view group) {
+    session_control &session = device_at(of, index).session();
+    packet_writer packet(frame::group);
+    packet.bytes(group);
+    auto const only = session.lock_requests();
+    auto const reply = session.request(packet.take(), "describing a group");
+    if (!reply) {
+        return false; // the next call reports that the device is lost
+    }
+    packet_reader reader(reply.value());
+    return reader.type<frame>() == frame::done && reader.number<std::uint64_t>() != 0;
+}
+
 status run_call(client &by, int index, std::string_view call) {
     remote_device &own = device_at(by, index);
     std::array<char, call_outcome_bytes> outcome{};

@@ -28,5 +28,6 @@ status move_between(client &by, rma::direction dir, std::uint64_t there, int ind
                     std::uint64_t here, std::span<const rma::run> runs);
 status check(client &of, int index, remote_memory::range used);
 status run_call(client &by, int index, std::string_view call);
+bool describe_group(client &of, int index, std::string_view group);
 
 } // namespace diomp::offload::remote

@@ -30,7 +30,7 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 14;
+inline constexpr std::uint32_t protocol_version = 15;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
@@ -53,11 +53,13 @@ enum class frame : std::uint8_t {
                    ///< address (u64) whose access crashed it if that is known
     allocate = 15, ///< to the session: bytes (u64); for devices whose memory is not the slot
     release = 16,  ///< to the session: address (u64)
-    done = 17,     ///< to the client, reply to these and to segment: an address (u64), 0 if it
-                   ///< failed; and when the runtime of regions has started (0)
+    done = 17,     ///< to the client, reply to these, to segment and to group: an address (u64), 0
+                   ///< if it failed; and when the runtime of regions has started (0)
     lost = 18,     ///< to the session: rank (u32) of another device that was lost, reason (text)
     segment = 19,  ///< to the session: bytes (u64); allocates the device's segment, which the calls
                    ///< of its regions reach. It fails if the session has no runtime of regions
+    group = 20,    ///< to the session: a group of the host, encoded by libdiomp.so, that calls in
+                ///< regions may name. Not 0: it is freed, and the session had made a group for it
 };
 
 /// Description of a device. `machine`: EM_* of the images that it runs.

@@ -118,7 +118,8 @@ status region_runtime::find_functions(void *library) {
     diomp_session_regions_function regions = nullptr;
     if (!find(DIOMP_SESSION_START, start_) || !find(DIOMP_SESSION_FENCE, fence_) ||
         !find(DIOMP_SESSION_CALL, call_) || !find(DIOMP_SESSION_LOST, lost_) ||
-        !find(DIOMP_SESSION_SEGMENT, segment_) || !find(DIOMP_SESSION_REGIONS, regions)) {
+        !find(DIOMP_SESSION_SEGMENT, segment_) || !find(DIOMP_SESSION_GROUP, group_) ||
+        !find(DIOMP_SESSION_REGIONS, regions)) {
         return error(OMPX_ERR_UNSUPPORTED, "libdiomp.so is older than the device service",
                      "install both from the same build");
     }

@@ -46,6 +46,10 @@ public:
     /// Makes an encoded call of the host on the device's memory. Blocks. Returns its
     /// error. Any thread.
     [[nodiscard]] std::optional<remote::call_error> run_call(std::string_view call) const;
+    /// Takes an encoded group of the host, see diomp_session_group_function. Any thread.
+    [[nodiscard]] bool note_group(std::string_view group) const {
+        return group_(group.data(), group.size()) != 0;
+    }
     /// The first error of a call since the last call, encoded, unless that has more bytes; "":
     /// none. Any thread.
     std::string take_error(std::size_t max_bytes);
@@ -66,6 +70,7 @@ private:
     diomp_session_call_function call_ = nullptr;
     diomp_session_lost_function lost_ = nullptr;
     diomp_session_segment_function segment_ = nullptr;
+    diomp_session_group_function group_ = nullptr;
     const diomp_offload_table *regions_ = nullptr;
     std::mutex mutex_;  ///< leaf lock; protects the rest
     std::string error_; ///< encoded

@@ -242,6 +242,9 @@ void session::receive_frames() {
             reply_with(address);
             break;
         }
+        case remote::frame::group:
+            reply_with(regions_ != nullptr && regions_->note_group(packet.rest()) ? 1 : 0);
+            break;
         case remote::frame::release: {
             std::uint64_t const address = packet.number<std::uint64_t>();
             reply_with(allocator != nullptr && allocator->release(address) ? address : 0);
