@@ -90,9 +90,10 @@ DIOMP_GPU_ int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes,
     return status;
 }
 DIOMP_GPU_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
+    struct diomp_call const call = {DIOMP_CALL_EVENT_WAIT, -1, {0, 0, 0, 0}};
     DIOMP_OWN_ENDPOINT_(own)
     if (event == 0 || done == 0) {
-        return OMPX_ERR_ARG;
+        return diomp_device_fail(own, &call, DIOMP_DEVICE_NULL);
     }
     *done = *event == 0 || diomp_ring_is_done(own, (uintptr_t)*event);
     if (*done) {
@@ -105,7 +106,7 @@ DIOMP_GPU_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_ {
     int status = OMPX_SUCCESS;
     DIOMP_OWN_ENDPOINT_(own)
     if (event == 0) {
-        return OMPX_ERR_ARG;
+        return diomp_device_fail(own, &call, DIOMP_DEVICE_NULL);
     }
     if (*event != 0) {
         status = diomp_ring_wait(own, &call, (uintptr_t)*event);

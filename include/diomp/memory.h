@@ -73,8 +73,8 @@ OMPX_API_ void *ompx_realloc(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /**
  * Makes the memory [ptr, ptr + nbytes) of the program accessible to all ranks under its local
  * address. Not collective. The range must stay valid until ompx_unregister(ptr), and writable if
- * other ranks put to it or update it. OMPX_ERR_ADDRESS if the range is in a segment, overlaps a
- * registered range, or has addresses without memory.
+ * other ranks put to it or update it. OMPX_ERR_ARG if nbytes is 0; OMPX_ERR_ADDRESS if the range is
+ * in a segment, overlaps a registered range, or has addresses without memory.
  */
 OMPX_API_ int ompx_register(void *ptr, size_t nbytes) OMPX_NOEXCEPT_;
 /** Ends the registration of the range that starts at ptr. Not collective, and waits for no other

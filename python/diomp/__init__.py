@@ -13,7 +13,9 @@ The import starts the runtime or joins the job; without diomp-run it is a world 
 fails raises diomp.Error. The conventions are those of diomp.h (docs/api.md); docs/python.md lists the
 differences.
 """
+import atexit as _atexit
 import os as _os
+import sys as _sys
 
 # Errors are exceptions here unless the user wants them to end the job. The variable is read when the
 # library is loaded; programs that this one starts must not inherit it.
@@ -38,6 +40,10 @@ finally:
 
 if _chosen is None:
     _core.return_errors()  # if a library of target regions has loaded libdiomp before
+
+# The runtime's end, after the interpreter's, completes collectives, and these may call functions of UserOps. An exception
+# that ends the program ends the job, so it must not wait for other ranks.
+_atexit.register(lambda: _core.stop_operators(not hasattr(_sys, "last_value")))
 
 from ._core import (  # noqa: E402
     WORLD, Event, Group, UserOp, abort, atomic_add, atomic_and, atomic_compare_swap, atomic_fetch,

@@ -64,6 +64,16 @@ struct argument {
 [[nodiscard]] inline bool is_contiguous(PyArrayObject *array) {
     return (PyArray_FLAGS(array) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) != 0;
 }
+[[nodiscard]] inline bool is_in_c_order(PyArrayObject *array) {
+    return (PyArray_FLAGS(array) & NPY_ARRAY_C_CONTIGUOUS) != 0;
+}
+/// Whether elements at equal positions in the memory of two contiguous arrays have equal indices;
+/// of different shapes, indices after reshape().
+[[nodiscard]] inline bool have_same_order(PyArrayObject *a, PyArrayObject *b) {
+    return (is_in_c_order(a) && is_in_c_order(b)) ||
+           (PyArray_SAMESHAPE(a, b) &&
+            (PyArray_FLAGS(a) & PyArray_FLAGS(b) & NPY_ARRAY_F_CONTIGUOUS) != 0);
+}
 /// Whether both arrays have the same type of elements.
 [[nodiscard]] inline bool have_same_type(PyArrayObject *a, PyArrayObject *b) {
     return PyArray_DESCR(a) == PyArray_DESCR(b) ||

@@ -41,14 +41,21 @@ public:
     [[nodiscard]] nb::object objects(const nb::object &given) const {
         return given + nb::make_tuple(kept_);
     }
-    /// Checks that dst and src have one dtype and that `larger` has `factor` times the elements of
-    /// `smaller`.
-    void check_sizes(PyArrayObject *larger, PyArrayObject *smaller, std::size_t factor) const;
+    /// Checks that dst and src have one dtype, number of elements, and order of memory.
+    void check_equal(PyArrayObject *dst, PyArrayObject *src) const;
+    /// Checks that `all` has a block for each member like `one`, of one dtype.
+    void check_blocks(PyArrayObject *all, PyArrayObject *one) const;
+    /// The same for arrays that both have a block for each member.
+    void check_two_lists(PyArrayObject *dst, PyArrayObject *src) const;
     [[nodiscard]] reduction reduce_by(nb::handle op, PyArrayObject *src) const {
         return reduction_of(function_, op, src);
     }
 
 private:
+    /// Checks that the arrays have one dtype and that `larger` has `factor` times the elements of
+    /// `smaller`.
+    void check_sizes(PyArrayObject *larger, PyArrayObject *smaller, std::size_t factor) const;
+    void check_c_order(PyArrayObject *array) const;
     nb::object keep(const argument &given, nb::handle value) {
         nb::object layout = to_layout(given, value);
         kept_.append(layout);
@@ -92,6 +99,35 @@ void member_call::check_sizes(PyArrayObject *larger, PyArrayObject *smaller,
                      : "the array with a block for each member does not have " +
                            std::to_string(factor) + " times as many elements as the other one",
          factor == 1 ? "pass arrays of equal size" : "allocate it with the shape (size, ...)");
+}
+
+void member_call::check_equal(PyArrayObject *dst, PyArrayObject *src) const {
+    check_sizes(dst, src, 1);
+    if (!have_same_order(dst, src)) {
+        fail({function_, "dst"}, nb::handle(reinterpret_cast<PyObject *>(dst)), OMPX_ERR_ARG,
+             "is in another order of memory than src",
+             "pass arrays that are both in C's or both in Fortran's order");
+    }
+}
+
+void member_call::check_c_order(PyArrayObject *array) const {
+    if (!is_in_c_order(array)) {
+        fail({function_, "array"}, nb::handle(reinterpret_cast<PyObject *>(array)), OMPX_ERR_ARG,
+             "is in Fortran's order, in which the blocks of members are not contiguous",
+             "pass arrays in C's order, such as numpy.ascontiguousarray(a)");
+    }
+}
+
+void member_call::check_blocks(PyArrayObject *all, PyArrayObject *one) const {
+    check_sizes(all, one, size());
+    check_c_order(all);
+    check_c_order(one);
+}
+
+void member_call::check_two_lists(PyArrayObject *dst, PyArrayObject *src) const {
+    check_sizes(dst, src, 1);
+    check_c_order(dst);
+    check_c_order(src);
 }
 
 /// C's four functions of a collective.
@@ -157,7 +193,7 @@ outcome<is_nb> reduce(nb::handle dst, nb::handle src, nb::handle op, int root,
     void *to = nullptr;
     if (call.is_root(root)) {
         PyArrayObject *const target = call.target(dst);
-        call.check_sizes(target, from, 1);
+        call.check_equal(target, from);
         to = PyArray_DATA(target);
     }
     reduction const by = call.reduce_by(op, from);
@@ -175,7 +211,7 @@ outcome<is_nb> reduce_to_all(const char *function, const Forms &of, nb::handle d
     member_call call(function, members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_sizes(to, from, 1);
+    call.check_equal(to, from);
     reduction const by = call.reduce_by(op, from);
     return make_call<is_nb>(call, nb::make_tuple(dst, src, op), of,
                             std::tuple<void *, const void *>(PyArray_DATA(to), PyArray_DATA(from)),
@@ -209,7 +245,7 @@ outcome<is_nb> reduce_scatter(nb::handle dst, nb::handle src, nb::handle op, con
     member_call call(is_nb ? "diomp.reduce_scatter_nb" : "diomp.reduce_scatter", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_sizes(from, to, call.size());
+    call.check_blocks(from, to);
     reduction const by = call.reduce_by(op, from);
     return make_call<is_nb>(call, nb::make_tuple(dst, src, op),
                             forms{ompx_reduce_scatter, ompx_reduce_scatter_nb,
@@ -225,7 +261,7 @@ outcome<is_nb> gather(nb::handle dst, nb::handle src, int root, const group *mem
     void *to = nullptr;
     if (call.is_root(root)) {
         PyArrayObject *const target = call.target(dst);
-        call.check_sizes(target, from, call.size());
+        call.check_blocks(target, from);
         to = PyArray_DATA(target);
     }
     return make_call<is_nb>(
@@ -241,7 +277,7 @@ outcome<is_nb> scatter(nb::handle dst, nb::handle src, int root, const group *me
     void *from = nullptr;
     if (call.is_root(root)) {
         PyArrayObject *const source = call.source(src);
-        call.check_sizes(source, to, call.size());
+        call.check_blocks(source, to);
         from = PyArray_DATA(source);
     }
     return make_call<is_nb>(
@@ -255,7 +291,7 @@ outcome<is_nb> allgather(nb::handle dst, nb::handle src, const group *members) {
     member_call call(is_nb ? "diomp.allgather_nb" : "diomp.allgather", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_sizes(to, from, call.size());
+    call.check_blocks(to, from);
     return make_call<is_nb>(
         call, nb::make_tuple(dst, src),
         forms{ompx_allgather, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb},
@@ -267,7 +303,7 @@ outcome<is_nb> alltoall(nb::handle dst, nb::handle src, const group *members) {
     member_call call(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_sizes(to, from, 1);
+    call.check_two_lists(to, from);
     std::size_t const block_bytes = bytes_of(from) / call.size();
     if (block_bytes * call.size() != bytes_of(from)) {
         fail(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall",
@@ -311,7 +347,9 @@ void bind_moves(nb::module_ &m) {
     auto const none = nb::arg("group") = nb::none();
     define(m, "bcast", bcast<false>, bcast<true>,
            "array: diomp.devices.Operand, root: int = 0, group: Group | None = None",
-           "Copies the array of the root to all members.", nb::arg("array"), root, none);
+           "Copies the array of the root to all members. All are in one order of memory: C's or "
+           "Fortran's.",
+           nb::arg("array"), root, none);
     define(m, "gather", gather<false>, gather<true>, rooted,
            "dst[size, ...] at the root: src of each member. dst may be None elsewhere.", dst.none(),
            src, root, none);

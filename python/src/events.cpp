@@ -3,6 +3,8 @@
 
 #include "operators.h"
 
+#include <exception>
+#include <set>
 #include <vector>
 
 namespace diomp::python {
@@ -20,9 +22,30 @@ std::vector<dropped_event> &dropped_events() {
     return *all;
 }
 
+/// Events whose operations have an operator of the program, without dropped ones. Guarded by the
+/// GIL.
+std::set<event *> &events_with_operators() {
+    static auto *const all = new std::set<event *>;
+    return *all;
+}
+
 } // namespace
 
+event::event(event &&other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)), buffers_(std::move(other.buffers_)) {
+    if (events_with_operators().erase(&other) != 0) {
+        events_with_operators().insert(this);
+    }
+}
+
+void event::note_operator() {
+    if (handle_ != nullptr && has_user_operator(buffers_)) {
+        events_with_operators().insert(this);
+    }
+}
+
 event::~event() {
+    events_with_operators().erase(this);
     if (handle_ != nullptr && ompx_is_initialized() == 1) {
         dropped_events().push_back({handle_, std::move(buffers_)});
     }
@@ -37,6 +60,28 @@ void release_dropped() {
             std::swap(all[i], all.back());
             nb::object const last = std::move(all.back().buffers);
             all.pop_back();
+            forget_pending(last);
+        }
+    }
+}
+
+void wait_for_operators() {
+    std::set<event *> &events = events_with_operators();
+    while (!events.empty()) {
+        event &next = **events.begin();
+        events.erase(events.begin());
+        try {
+            next.wait();
+        } catch (const std::exception &) { // the program has given up the result
+            PyErr_Clear();
+        }
+    }
+    std::vector<dropped_event> &dropped = dropped_events();
+    for (std::size_t i = 0; i < dropped.size(); ++i) {
+        if (has_user_operator(dropped[i].buffers)) {
+            ompx_event_t handle = std::exchange(dropped[i].handle, nullptr);
+            nb::gil_scoped_release const released;
+            static_cast<void>(ompx_event_wait(&handle));
         }
     }
 }
@@ -90,6 +135,18 @@ void event::wait() {
 }
 
 void bind_events(nb::module_ &m) {
+    m.def(
+        "stop_operators",
+        [](bool waits) {
+            if (waits && ompx_is_initialized() == 1) {
+                wait_for_operators();
+            }
+            user_operator::stop();
+        },
+        nb::arg("waits"), nb::sig("def stop_operators(waits: bool) -> None"),
+        "Call before the interpreter ends: functions of the program are not called any more. With "
+        "waits, after the "
+        "collectives that call them.");
     nb::class_<event>(
         m, "Event",
         "A transfer or collective in flight. It keeps its arrays alive; they must not "

@@ -13,8 +13,7 @@ namespace diomp::python {
 class event {
 public:
     explicit event(nb::object buffers) : buffers_(std::move(buffers)) {}
-    event(event &&other) noexcept
-        : handle_(std::exchange(other.handle_, nullptr)), buffers_(std::move(other.buffers_)) {}
+    event(event &&other) noexcept;
     event(const event &) = delete;
     event &operator=(const event &) = delete;
     event &operator=(event &&) = delete;
@@ -22,6 +21,8 @@ public:
 
     /// For the call that starts the operation.
     [[nodiscard]] ompx_event_t *handle() { return &handle_; }
+    /// Call when the operation has started, if it has an operator of the program.
+    void note_operator();
     /// Makes progress; true once complete.
     [[nodiscard]] bool test();
     /// Blocks until complete, without the GIL.
@@ -41,12 +42,15 @@ private:
 template <typename Call>
 [[nodiscard]] event start(nb::object buffers, Call &&call);
 void release_dropped();
+/// Waits for operations that call functions of the program. Call before the interpreter ends.
+void wait_for_operators();
 
 template <typename Call>
 event start(nb::object buffers, Call &&call) {
     release_dropped();
     event started(std::move(buffers));
     run([&] { return call(started.handle()); });
+    started.note_operator();
     return started;
 }
 

@@ -3,12 +3,25 @@
 
 #include "array.h"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace diomp::python {
 
+namespace {
+
+std::atomic<bool> g_is_stopped = false;
+std::atomic<int> g_num_running = 0; ///< threads in user_operator::apply
+
+} // namespace
+
 user_operator::user_operator(nb::object function, nb::handle dtype, bool commutative)
     : function_(std::move(function)), dtype_(nb::none()) {
+    if (PyCallable_Check(function_.ptr()) == 0) {
+        throw nb::type_error("diomp.UserOp: function is not callable");
+    }
     if (!dtype.is_none()) {
         PyArray_Descr *descr = nullptr;
         if (PyArray_DescrConverter(dtype.ptr(), &descr) == 0) {
@@ -46,6 +59,13 @@ ompx_type_t user_operator::type_for(const char *function, PyArrayObject *array) 
 
 void user_operator::apply(void *inout, const void *in, std::size_t count, ompx_type_t type,
                           void *context) {
+    struct running {
+        running() { g_num_running.fetch_add(1); }
+        ~running() { g_num_running.fetch_sub(1); }
+    } const counted;
+    if (g_is_stopped.load()) {
+        return;
+    }
     nb::gil_scoped_acquire const acquired;
     auto &self = *static_cast<user_operator *>(context);
     try {
@@ -74,6 +94,10 @@ void user_operator::combine(void *inout, const void *in, std::size_t count, ompx
     };
     nb::object const left = copy_of(inout);
     nb::object const result = function_(left, copy_of(in));
+    if (result.is_none()) {
+        PyErr_SetString(PyExc_TypeError, "the function of a diomp.UserOp has returned None");
+        throw nb::python_error();
+    }
     auto *const into = reinterpret_cast<PyArrayObject *>(left.ptr());
     if (PyArray_CopyObject(into, result.ptr()) < 0) {
         throw nb::python_error();
@@ -101,18 +125,50 @@ reduction reduction_of(const char *function, nb::handle op, PyArrayObject *array
              "use booleans, integers, floats or complex numbers in native byte order, or a "
              "diomp.UserOp with this dtype");
     }
-    return {nb::cast<ompx_op_t>(op), type};
+    ompx_op_t predefined = 0;
+    if (!nb::try_cast(op, predefined)) {
+        fail({function, "op"}, op, OMPX_ERR_ARG, "is no operator",
+             "pass one such as diomp.SUM, or a diomp.UserOp");
+    }
+    return {predefined, type};
 }
 
-void throw_pending(nb::handle objects) {
+void user_operator::stop() {
+    nb::gil_scoped_release const released;
+    g_is_stopped.store(true);
+    while (g_num_running.load() != 0) { // ends when the functions return
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+namespace {
+
+template <typename Use>
+void for_each_operator(nb::handle objects, Use use) {
     if (!objects.is_valid() || !nb::isinstance<nb::tuple>(objects)) {
         return;
     }
     for (nb::handle const each : nb::borrow<nb::tuple>(objects)) {
         if (nb::isinstance<user_operator>(each)) {
-            nb::inst_ptr<user_operator>(each)->throw_pending();
+            use(*nb::inst_ptr<user_operator>(each));
         }
     }
+}
+
+} // namespace
+
+bool has_user_operator(nb::handle objects) {
+    bool found = false;
+    for_each_operator(objects, [&](const user_operator & /*each*/) { found = true; });
+    return found;
+}
+
+void forget_pending(nb::handle objects) {
+    for_each_operator(objects, [](user_operator &each) { each.forget_pending(); });
+}
+
+void throw_pending(nb::handle objects) {
+    for_each_operator(objects, [](user_operator &each) { each.throw_pending(); });
 }
 
 void bind_operators(nb::module_ &m) {

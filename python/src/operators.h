@@ -20,6 +20,12 @@ public:
     [[nodiscard]] ompx_type_t type_for(const char *function, PyArrayObject *array) const;
     /// Throws the first exception that the function has raised on this rank.
     void throw_pending();
+    /// Instead, if the program has dropped the event.
+    void forget_pending() { raised_.reset(); }
+
+    /// From now on functions are not called, and none is under way. Call before the interpreter
+    /// ends; blocks without the GIL.
+    static void stop();
 
 private:
     static void apply(void *inout, const void *in, std::size_t count, ompx_type_t type,
@@ -38,6 +44,10 @@ struct reduction {
     ompx_type_t type;
 };
 [[nodiscard]] reduction reduction_of(const char *function, nb::handle op, PyArrayObject *array);
+/// Whether a user_operator is among the objects of a tuple.
+[[nodiscard]] bool has_user_operator(nb::handle objects);
+/// user_operator::forget_pending of the objects of a tuple.
+void forget_pending(nb::handle objects);
 /// Throws the pending exception of a user_operator among the objects of a tuple, if there is one.
 void throw_pending(nb::handle objects);
 

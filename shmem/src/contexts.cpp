@@ -28,7 +28,7 @@ int create(const char *function, team *members, long options, shmem_ctx_t *handl
         check(function, ompx_context_create(&created->own));
     }
     std::lock_guard const lock(g_state.mutex);
-    members->contexts.push_back(created);
+    g_state.contexts.push_back(created);
     *handle = reinterpret_cast<shmem_ctx_t>(created);
     return 0;
 }
@@ -81,8 +81,22 @@ void free_context(context *which) {
         check("shmem_ctx_destroy", ompx_context_free(&which->own));
     }
     std::lock_guard const lock(g_state.mutex);
-    std::erase(which->members->contexts, which);
+    std::erase(g_state.contexts, which);
     delete which;
+}
+
+void free_contexts_of(const team *members) {
+    for (context *const each : std::vector<context *>(g_state.contexts)) {
+        if (members == nullptr || each->members == members) {
+            free_context(each);
+        }
+    }
+}
+
+void complete_contexts() {
+    for (context *const each : g_state.contexts) {
+        complete("shmem_finalize", *each);
+    }
 }
 
 } // namespace diomp_shmem

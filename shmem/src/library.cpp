@@ -58,20 +58,14 @@ void start(const char *function) {
     g_state.is_ready = true;
 }
 
-void free_contexts_of(team &which) {
-    for (context *const each : std::vector<context *>(which.contexts)) {
-        free_context(each);
-    }
-}
-
 void end(const char *function) {
     require_ready(function);
+    complete_contexts();
     check(function, ompx_barrier_group(ompx_group_world));
     if (--g_state.num_starts > 0) {
         return;
     }
-    free_contexts_of(g_state.world);
-    free_contexts_of(g_state.shared);
+    free_contexts_of(nullptr);
     free_active_sets();
     check(function, ompx_group_free(&g_state.shared.group));
     for (const static_range &range : g_state.static_data) {

@@ -24,7 +24,6 @@ struct team {
     int own_pe = 0;
     std::vector<int> world_pes; ///< [PE of the team]
     shmem_team_config_t config{};
-    std::vector<context *> contexts; ///< those that end with the team
 };
 
 /// A context other than the default one.
@@ -55,7 +54,8 @@ struct library_state {
     team world;
     team shared;
     std::vector<static_range> static_data;
-    std::mutex mutex; ///< over the lists of contexts and the active sets
+    std::vector<context *> contexts; ///< of all teams; each ends with its team
+    std::mutex mutex;                ///< over the list of contexts and the active sets
 };
 inline library_state g_state;
 
@@ -101,6 +101,10 @@ ompx_group_t active_set(const char *function, int start, int log_stride, int siz
 void free_active_sets();
 void free_team(team *which);
 void free_context(context *which);
+/// Frees the contexts of a team; nullptr: of all teams.
+void free_contexts_of(const team *members);
+/// Completes the operations of all contexts.
+void complete_contexts();
 /// Is the address static data that is symmetric?
 bool is_static(const void *address);
 

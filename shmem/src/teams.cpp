@@ -98,9 +98,7 @@ void free_active_sets() {
 }
 
 void free_team(team *which) {
-    for (context *const each : std::vector<context *>(which->contexts)) {
-        free_context(each);
-    }
+    free_contexts_of(which);
     check("shmem_team_destroy", ompx_group_free(&which->group));
     delete which;
 }

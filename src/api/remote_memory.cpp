@@ -45,10 +45,12 @@ public:
                    ? remote::allocate_memory(*used.client(), index, nbytes)
                    : diomp::result<std::uint64_t>(devices_closed().take_failure());
     }
-    std::uint64_t allocate_segment(int index, std::size_t nbytes) override {
+    std::uint64_t allocate_segment(int index, std::size_t nbytes,
+                                   std::uint64_t preferred) override {
         remote_client_guard const used(remote_client_guard::scope::job);
-        return used.client() != nullptr ? remote::allocate_segment(*used.client(), index, nbytes)
-                                        : 0;
+        return used.client() != nullptr
+                   ? remote::allocate_segment(*used.client(), index, nbytes, preferred)
+                   : 0;
     }
     void release(int index, std::uint64_t address) override {
         remote_client_guard const used(remote_client_guard::scope::job);

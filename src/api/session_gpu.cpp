@@ -32,15 +32,16 @@ void diomp::api::use_gpu_of_session(runtime::runtime &running) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] uint64_t diomp_session_segment(uint64_t nbytes) noexcept;
-uint64_t diomp_session_segment(uint64_t nbytes) noexcept {
+[[gnu::visibility("default")]] uint64_t diomp_session_segment(uint64_t nbytes,
+                                                              uint64_t preferred) noexcept;
+uint64_t diomp_session_segment(uint64_t nbytes, uint64_t preferred) noexcept {
     diomp::runtime::runtime *const running = diomp::api::g_runtime.load();
     if (running == nullptr || g_session->plugin == nullptr) {
         return 0;
     }
     diomp::offload::device_segment const *const segment =
         running->devices().allocator().lend_segment(
-            {g_session->plugin, g_session->plugin_device, 0, 0, nullptr});
+            {g_session->plugin, g_session->plugin_device, 0, 0, nullptr}, preferred);
     return segment == nullptr || segment->size_bytes() != nbytes
                ? 0
                : reinterpret_cast<std::uintptr_t>(segment->base());

@@ -82,6 +82,18 @@ public:
         }
         return taken;
     }
+    [[nodiscard]] std::vector<Object *> all() const {
+        std::vector<Object *> found;
+        std::lock_guard const guard(mutex_);
+        for (auto const &each : owned_) {
+            for (slot const &entry : *each) {
+                if (Object *const stored = entry.stored.load(std::memory_order_relaxed)) {
+                    found.push_back(stored);
+                }
+            }
+        }
+        return found;
+    }
     [[nodiscard]] std::size_t size() const {
         std::lock_guard const guard(mutex_);
         return num_slots_ - free_.size();

@@ -36,6 +36,8 @@ constexpr microseconds max_sleep{1000};
 /// of time alone: DIOMP_TIMEOUT, and reports about long waits.
 constexpr microseconds min_sleep_until_event{1000};
 constexpr microseconds max_sleep_until_event{250'000};
+/// More time between two checks of the clock does not count: the job was suspended.
+constexpr microseconds max_counted_gap{2 * max_sleep_until_event};
 
 /// The purpose of a long wait, and the operations outstanding in the conduit.
 std::string explain(transport::conduit &conduit, function_ref<std::string()> describe) {
@@ -266,7 +268,8 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
     polling_scope polling(conduit_.waits(), *this, num_waiting_.polling, what);
     stacks::waiting here;
     auto const begin = clock::now();
-    auto const counted_from = inherited_limit::begin_of_wait(begin, options_.timeout_s);
+    auto counted_from = inherited_limit::begin_of_wait(begin, options_.timeout_s);
+    auto last_check = begin;
     auto quiet_since = begin;
     bool busy = false; // messages arrived since the last clock check
     bool warned = options_.warn_after_s <= 0;
@@ -309,12 +312,17 @@ status engine::wait_slowly(function_ref<bool()> ready, function_ref<std::string(
             here.describe_to_requester(explain(conduit_, describe));
         }
         auto const now = clock::now();
+        counted_from += std::max(now - last_check - max_counted_gap, clock::duration::zero());
+        last_check = now;
         auto const waited = std::chrono::duration_cast<microseconds>(now - counted_from);
         double const waited_s = static_cast<double>(waited.count()) * 1e-6;
         if (failure_.is_set()) {
             return error(OMPX_ERR_PEER, failure_.reason() + ", while " + describe());
         }
         if (options_.timeout_s > 0 && waited_s > options_.timeout_s) {
+            if (ready()) { // since the round began
+                return {};
+            }
             inherited_limit::note_timeout(now);
             return error(OMPX_ERR_TIMEOUT,
                          fmt::format("timed out after {:g} s {}", options_.timeout_s,

@@ -51,7 +51,7 @@ public:
                                         std::uint64_t number);
     /// Creates the segment of an accelerator, for an owner in another process that keeps its heap:
     /// here all of it is allocated, as symmetric and as mapped memory. Null: the device has none.
-    device_segment *lend_segment(const diomp_offload_request &request);
+    device_segment *lend_segment(const diomp_offload_request &request, std::uint64_t preferred);
     /// Frees an allocation. Waits for own device transfers, and for the sharers to invalidate their
     /// entries.
     status deallocate(device_segment &segment, std::uint64_t offset);

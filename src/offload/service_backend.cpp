@@ -2,6 +2,7 @@
 #include "offload/internal/service_backend.h"
 
 #include "base/log.h"
+#include "base/sanitizer.h"
 
 #include <fmt/core.h>
 
@@ -32,6 +33,23 @@ bool reserve_addresses(std::uint64_t base, std::size_t nbytes) {
         ::munmap(got, nbytes);
     }
     return got == wanted;
+}
+
+void release_addresses(std::uint64_t base, std::size_t nbytes) {
+    ::munmap(reinterpret_cast<void *>(base), nbytes); // NOLINT(performance-no-int-to-ptr)
+}
+
+/// Reserves addresses that neither processes nor drivers choose by themselves, as a rule; 0: these
+/// are in use.
+std::uint64_t reserve_for_segment(int device, std::size_t nbytes) {
+    constexpr std::uint64_t unused =
+        0x600000000000; // between libraries and position-independent programs
+    constexpr std::uint64_t each_bytes = std::uint64_t{1} << 40;
+    if (has_thread_sanitizer() || nbytes > each_bytes) {
+        return 0;
+    }
+    std::uint64_t const base = unused + static_cast<std::uint64_t>(device) * each_bytes;
+    return reserve_addresses(base, nbytes) ? base : 0;
 }
 
 error not_shared() {
@@ -181,8 +199,13 @@ result<std::unique_ptr<device::memory>> service_backend::reserve(device_id devic
             reinterpret_cast<std::byte *>(base), // NOLINT(performance-no-int-to-ptr)
             nbytes);
     };
-    // Calls in regions reach this one only.
-    std::uint64_t const segment = devices_.allocate_segment(device.value(), nbytes);
+    // Calls in regions reach this one only. Sessions choose equal addresses for the segments of a
+    // rank's devices, so this process chooses.
+    std::uint64_t const preferred = reserve_for_segment(device.value(), nbytes);
+    std::uint64_t const segment = devices_.allocate_segment(device.value(), nbytes, preferred);
+    if (preferred != 0) {
+        release_addresses(preferred, nbytes);
+    }
     if (segment % host_page_bytes != 0) {
         in_use.push_back(segment);
     } else if (segment != 0) {

@@ -31,8 +31,10 @@ public:
 
     /// Errors: OMPX_ERR_NOMEM.
     virtual result<std::uint64_t> allocate(int index, std::size_t nbytes) = 0;
-    /// Allocates the device's segment, which calls in its regions reach, once. 0: it has none.
-    virtual std::uint64_t allocate_segment(int index, std::size_t nbytes) = 0;
+    /// Allocates the device's segment, which calls in its regions reach, once; at `preferred` if
+    /// the device can. 0: it has none.
+    virtual std::uint64_t allocate_segment(int index, std::size_t nbytes,
+                                           std::uint64_t preferred) = 0;
     virtual void release(int index, std::uint64_t address) = 0;
 
     virtual status write(int index, std::uint64_t to, const void *from, std::size_t nbytes) = 0;

@@ -65,8 +65,9 @@ typedef void (*diomp_session_lost_function)(int32_t rank_in_world);
 
 /// The segment of the GPU for the client, which keeps its heap: to this runtime all of it is
 /// allocated. Creates it if necessary; its size is DIOMP_DEVICE_SEGMENT_SIZE. Returns its address
-/// on the device; 0: it does not have `nbytes`, or the device has none. Any thread.
-typedef uint64_t (*diomp_session_segment_function)(uint64_t nbytes);
+/// on the device, which is `preferred` if the driver can reserve that; 0: it does not have
+/// `nbytes`, or the device has none. Any thread.
+typedef uint64_t (*diomp_session_segment_function)(uint64_t nbytes, uint64_t preferred);
 #define DIOMP_SESSION_SEGMENT "diomp_session_segment"
 
 /// What libomptarget calls (table.h) in a session that drives a GPU: it allocates nothing.

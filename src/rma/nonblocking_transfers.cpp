@@ -164,6 +164,13 @@ status nonblocking_transfers::complete(ompx_context &context) {
     return std::exchange(context.failure, status());
 }
 
+status nonblocking_transfers::complete_contexts() {
+    for (ompx_context *const each : contexts_->all()) {
+        DIOMP_TRY(complete(*each));
+    }
+    return {};
+}
+
 void nonblocking_transfers::keep_in(ompx_context &context, ompx_event_t event) {
     if (event == nullptr) {
         return;

@@ -88,6 +88,8 @@ public:
     /// Makes the operation of an event part of a context; null: it is complete.
     void keep_in(ompx_context &context, ompx_event_t event);
     status complete(ompx_context &context);
+    /// complete() for each context; no other thread may use any.
+    status complete_contexts();
     [[nodiscard]] context_table &contexts() { return *contexts_; }
     /// Waits for the implicit transfers that began before this call.
     status wait_for_implicit();

@@ -73,6 +73,9 @@ public:
 
     /// Completes all operations of this rank, at all peers or at least at those given.
     status fence();
+    /// Completes all transfers of this rank, those of contexts too. Call when no other thread makes
+    /// calls.
+    status finish();
     status fence(std::span<const world_rank> peers);
     /// Completes all operations of this rank at this peer, at least.
     status fence_rank(world_rank peer);

@@ -96,6 +96,11 @@ status transfers::flush(world_rank peer) {
     return {};
 }
 
+status transfers::finish() {
+    DIOMP_TRY(nonblocking().complete_contexts());
+    return fence();
+}
+
 status transfers::fence() {
     if (parts_->remote.has_peers()) {
         messaging::pooled_completion pooled_completion;

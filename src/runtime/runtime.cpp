@@ -104,7 +104,7 @@ status runtime::build() {
 
 status runtime::synchronize_at_end() {
     collectives_.on_devices().finish();
-    DIOMP_TRY(transfers_->fence());
+    DIOMP_TRY(transfers_->finish());
     if (int const held = pairwise_.num_locks_held(); held > 0) {
         log(log_level::warn, "{} lock(s) still held at the end of the program", held);
     }

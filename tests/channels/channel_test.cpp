@@ -420,6 +420,9 @@ TEST(channel, misuse_is_an_error) {
     EXPECT_EQ(ompx_channel_create(me, 0, static_cast<ompx_channel_end_t>(2), 8, 1, &end),
               OMPX_ERR_ARG);
     EXPECT_EQ(ompx_channel_create(me, 0, OMPX_CHANNEL_RECEIVER, SIZE_MAX, 1, &end), OMPX_ERR_ARG);
+    EXPECT_THROW(diomp::channel_sender<double>(me, 0, SIZE_MAX / sizeof(double) + 2), diomp::error);
+    EXPECT_THROW(diomp::channel_receiver<double>(me, 0, SIZE_MAX / sizeof(double) + 2),
+                 diomp::error);
     EXPECT_EQ(ompx_channel_create(me, 0, OMPX_CHANNEL_RECEIVER, std::size_t{1} << 45, 1, &end),
               OMPX_ERR_NOMEM);
     EXPECT_EQ(ompx_channel_create(me, 0, OMPX_CHANNEL_RECEIVER, std::size_t{1} << 38, 2, &end),

@@ -231,11 +231,10 @@ EXPORTED int cuMemGetAllocationGranularity(std::size_t *size, const allocation_p
 EXPORTED int cuMemAddressReserve(device_address *base, std::size_t size, std::size_t alignment,
                                  device_address wish, unsigned long long flags) {
     FAKE_CUDA_ENTER
-    if (size == 0 || size % granularity != 0 || alignment % granularity != 0 || wish != 0 ||
-        flags != 0) {
+    if (size == 0 || size % granularity != 0 || alignment % granularity != 0 || flags != 0) {
         return complain(__func__, "size, alignment or flags", invalid_value);
     }
-    void *const found = ::mmap(nullptr, size + granularity, PROT_NONE,
+    void *const found = ::mmap(pointer(wish), size + granularity, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) {
         return out_of_memory;

@@ -157,6 +157,10 @@ for apart in "" DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx; do
     lent 2 2 offload_device_calls_as_gpu $apart -- together
 done
 lent 4 4 offload_device_calls_as_gpu DIOMP_NODE_SIZE=2
+for apart in "" DIOMP_NODE_SIZE=1; do
+    lent 2 4 offload_device_calls_each_as_gpu $two $apart
+done
+grep -q "calls on 2 devices: ok" "$work/output" || fail "not on both devices"
 lent 3 3 offload_device_rings_as_gpu DIOMP_ENCRYPT=all DIOMP_NODE_SIZE=1
 lent 2 2 offload_device_calls_as_gpu DIOMP_TIMEOUT=1 -- timeout
 

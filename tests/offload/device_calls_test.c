@@ -529,6 +529,7 @@ static void errors(void) {
                  ompx_atomic_add(beyond, signal, in, OMPX_UINT64));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_put(right, NULL, in, 8));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_get(NULL, right, in, 8));
+    REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_event_wait(NULL));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null",
                  ompx_put_signal(right, out, in, 8, NULL, 1, OMPX_SIGNAL_SET));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null",

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Devices of services: addresses that the process has itself, which side of a copy is the device's,
 // and errors of the service.
+#include "base/sanitizer.h"
 #include "offload/internal/service_backend.h"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -27,7 +29,8 @@ public:
     std::uint64_t next_segment = 0;                    ///< 0: there is none
     std::map<std::uint64_t, std::vector<char>> memory; ///< [address]
     std::vector<std::uint64_t> released;
-    int fails_after = -1; ///< copies; -1: none fails
+    std::map<int, std::uint64_t> preferred_of; ///< addresses of segments
+    int fails_after = -1;                      ///< copies; -1: none fails
 
     std::optional<description> describe(int index) override {
         return index == 0 ? std::optional(description{"a GPU", 1 << 20}) : std::nullopt;
@@ -42,8 +45,9 @@ public:
         memory[address].resize(nbytes);
         return address;
     }
-    std::uint64_t allocate_segment(int index, std::size_t nbytes) override {
-        EXPECT_EQ(index, 0);
+    std::uint64_t allocate_segment(int index, std::size_t nbytes,
+                                   std::uint64_t preferred) override {
+        preferred_of[index] = preferred;
         std::uint64_t const address = std::exchange(next_segment, 0);
         if (address != 0) {
             memory[address].resize(nbytes);
@@ -106,6 +110,19 @@ protected:
     scripted_devices gpus;
     service_backend backend{gpus};
 };
+
+TEST_F(service_backend_test, devices_are_asked_for_segments_at_addresses_of_their_own) {
+    constexpr std::size_t nbytes = 4 * page;
+    std::array<std::unique_ptr<device::memory>, 2> made;
+    for (int const device : {0, 1}) {
+        gpus.next_addresses.push_back(make_range(nbytes + page, false) + 64);
+        made[static_cast<std::size_t>(device)] = backend.reserve(device_id(device), nbytes).take();
+    }
+    if (!has_thread_sanitizer()) {
+        EXPECT_NE(gpus.preferred_of[0], 0U);
+        EXPECT_GE(gpus.preferred_of[1], gpus.preferred_of[0] + nbytes);
+    }
+}
 
 TEST_F(service_backend_test, the_segment_of_calls_in_regions_is_used_where_it_can_be) {
     gpus.next_segment = make_range(16 * page, false);

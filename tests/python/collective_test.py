@@ -123,6 +123,31 @@ class Collectives(TestCase):
         for form in call("alltoallv", received, [ME + 1] * SIZE, np.full(sum(counts), ME, "i4"), counts):
             np.testing.assert_array_equal(received, np.repeat(np.arange(SIZE), ME + 1), form)
 
+    def test_orders_of_memory(self):
+        c = np.arange(6.0).reshape(2, 3)
+        f = np.asfortranarray(c)
+        got = np.empty((2, 3), order="F")
+        diomp.allreduce(got, f)
+        np.testing.assert_array_equal(got, SIZE * c)
+        for dst, src in ((np.empty((2, 3)), f), (got, c), (np.empty(6), f)):
+            with self.fails(diomp.Status.ERR_ARG, "another order of memory"):
+                diomp.allreduce(dst, src)
+            with self.fails(diomp.Status.ERR_ARG, "another order of memory"):
+                diomp.scan_nb(dst, src)
+        lists = np.empty((SIZE, 2, 3))
+        diomp.allgather(lists, c)
+        np.testing.assert_array_equal(lists, np.array([c] * SIZE))
+        for dst, src in ((np.empty((SIZE, 2, 3), order="F"), c), (lists, f)):
+            if dst.flags.c_contiguous and src.flags.c_contiguous:
+                continue  # one member
+            with self.fails(diomp.Status.ERR_ARG, "Fortran's order"):
+                diomp.allgather(dst, src)
+            with self.fails(diomp.Status.ERR_ARG, "Fortran's order"):
+                diomp.allgatherv(dst, [6] * SIZE, src)
+        if SIZE > 1:
+            with self.fails(diomp.Status.ERR_ARG, "Fortran's order"):
+                diomp.alltoall(np.empty((SIZE, 2, 3)), np.empty((SIZE, 2, 3), order="F"))
+
 
 if __name__ == "__main__":
     main()

@@ -49,6 +49,44 @@ class Operators(TestCase):
         diomp.allreduce(total, np.array([raised]))
         self.assertGreaterEqual(total[0], 1 if SIZE > 1 else 0)
 
+    def test_an_exception_is_given_up_with_its_event(self):
+        fails = [True]
+
+        def broken_once(left, right):
+            if fails[0]:
+                raise ZeroDivisionError("in the operator")
+            return left + right
+
+        op = diomp.UserOp(broken_once)
+        dropped = diomp.allreduce_nb(np.empty(2), np.ones(2), op)
+        del dropped
+        diomp.barrier()
+        other = diomp.zeros(1)
+        for _ in range(100):  # each start releases dropped events that are complete
+            diomp.put_nb(ME, other, np.ones(1)).wait()
+            diomp.barrier()
+        fails[0] = False
+        got = np.empty(2)
+        diomp.allreduce(got, np.ones(2), op)
+        self.assertEqual(got.tolist(), [SIZE, SIZE])
+
+    def test_what_is_no_operator(self):
+        for wrong in ("sum", 2.5, np.add):
+            with self.fails(diomp.Status.ERR_ARG, "is no operator", "op="):
+                diomp.allreduce(np.empty(2), np.ones(2), wrong)
+        with self.assertRaises(TypeError):
+            diomp.UserOp(3)
+        if SIZE > 1:
+            raised = 0
+            try:
+                diomp.allreduce(np.empty(2), np.ones(2), diomp.UserOp(lambda left, right: None))
+            except TypeError as error:
+                self.assertIn("returned None", str(error))
+                raised = 1
+            total = np.empty(1, int)
+            diomp.allreduce(total, np.array([raised]))
+            self.assertGreaterEqual(total[0], 1)
+
 
 if __name__ == "__main__":
     main()

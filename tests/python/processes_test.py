@@ -47,6 +47,19 @@ class Processes(unittest.TestCase):
         self.assertIn("diomp.errors.Error", done.stderr)
         self.assertIn("rank 5 is outside the world of 2 ranks", done.stderr)
 
+    def test_end_with_an_operator_in_flight(self):
+        program = ("import diomp, numpy as np, sys, time\ndef slow(a, b):\n    time.sleep(0.2)\n    return a + b\n"
+                   "d = np.zeros(4)\nevent = diomp.allreduce_nb(d, np.ones(4), diomp.UserOp(slow))\n"
+                   "if diomp.rank() == 1:\n    event.wait()\n    print(d)\nelif %s:\n    del event\n")
+        for drops in ("True", "False"):
+            for setting in ({}, {"DIOMP_CONDUIT": "tcp"}):
+                done = run(2, program % drops, **setting)
+                self.assertEqual((done.stdout, done.stderr, done.returncode), ("[2. 2. 2. 2.]\n", "", 0))
+        done = run(2, program % "True" + "    raise LookupError('on purpose')\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("LookupError: on purpose", done.stderr)
+        self.assertNotIn("terminate", done.stderr)
+
     def test_errors_end_the_job_if_the_user_says_so(self):
         program = "import diomp\ntry: diomp.put(5, diomp.zeros(1), 1.0)\nfinally: print('caught')"
         done = run(2, program, DIOMP_ERRORS="abort")

@@ -59,7 +59,7 @@ def main():
     assert diomp.__version__ == version
     assert f'version = "{version}"' in (source / "pyproject.toml").read_text()
     internal = {"allocate", "dropped", "free_marked", "Block", "TrackedBlock", "lock", "unlock", "try_lock", "thread_lock",
-                "thread_unlock", "thread_try_lock", "ForeignBlock", "to_dlpack", "export_device", "layout_device", "return_errors"}
+                "thread_unlock", "thread_try_lock", "ForeignBlock", "to_dlpack", "export_device", "layout_device", "return_errors", "stop_operators"}
     assert public - internal <= set(diomp.__all__), public - internal - set(diomp.__all__)
     print(f"{len(public)} names of the module are in the stub")
 

@@ -276,6 +276,17 @@ static void exchange_once(void) {
     }
 }
 
+static void exchange_for_two_seconds(void) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int64_t is_over = 0; !is_over;) {
+        exchange_once();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t const mine = now.tv_sec - begin.tv_sec >= 2;
+        CHECK(ompx_allreduce(&is_over, &mine, 1, OMPX_INT64, OMPX_MAX, ompx_group_world) == 0);
+    }
+}
+
 static void where(void) {
     ompx_segment_info_t info;
     CHECK(ompx_segment_info(&info) == 0);
@@ -477,6 +488,7 @@ static struct behaviour {
                         {"count_pointers", count_pointers, 0},
                         {"out_of_memory", out_of_memory, 1},
                         {"impossible_size", impossible_size, 1},
+                        {"exchange_for_two_seconds", exchange_for_two_seconds, 0},
                         {"where", where, 0},
                         {"fork_and_exit", fork_and_exit, 0},
                         {"fork_and_call", fork_and_call, 0},

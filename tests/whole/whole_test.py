@@ -3,6 +3,7 @@
 """What a user sees of a whole job: statistics, settings, children, two jobs at once, start-up."""
 import os
 import re
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ import time
 import unittest
 
 import jobs
+import processes
 from time_limits import SLOWER
 
 # Start-up and exit of 4 ranks. On a machine that does other things too, only the order of
@@ -91,6 +93,23 @@ class whole_test(jobs.jobs):
                 found = int(re.search(r"second-level pointers found in the cache: (\d+)", text).group(1))
                 # 5 puts to each of the others: the first one fetches.
                 self.assertEqual((fetched, found), (ranks - 1, 4 * (ranks - 1)), text)
+
+    # ---- Suspended jobs
+
+    def test_a_job_that_is_suspended_as_a_whole_goes_on(self):
+        for setting in ({}, {"DIOMP_CONDUIT": "tcp"}):
+            with self.subTest(setting):
+                job = self.start(3, "exchange_for_two_seconds", settings={"DIOMP_TIMEOUT": "1", **setting})
+                time.sleep(0.7)
+                ranks = [pid for pid in processes.carrying(*self.mark) if os.path.samefile(f"/proc/{pid}/exe", jobs.ACTOR)]
+                self.assertEqual(len(ranks), 3)
+                for pid in ranks:
+                    os.kill(pid, signal.SIGSTOP)
+                time.sleep(2)
+                for pid in ranks:
+                    os.kill(pid, signal.SIGCONT)
+                _, err = job.communicate(timeout=jobs.LIMIT_S)
+                self.assertEqual((job.returncode, err), (0, ""))
 
     # ---- Settings
 

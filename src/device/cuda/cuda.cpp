@@ -99,7 +99,7 @@ result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::siz
     }
     auto can = memory_capabilities_of(*driver_, device.value());
     DIOMP_TRY(can);
-    return cuda::reserve(on.value(), can.value(), max_bytes);
+    return cuda::reserve(on.value(), can.value(), max_bytes, take_preferred());
 }
 
 result<std::unique_ptr<peer_memory>> cuda_backend::open_shared(device_id device,

@@ -14,8 +14,9 @@ namespace diomp::device::cuda {
 /// A reserved range of addresses without memory.
 class address_range {
 public:
+    /// At `preferred` if the driver can; 0: anywhere.
     static result<address_range> reserve(const library &driver, std::size_t size_bytes,
-                                         std::size_t alignment);
+                                         std::size_t alignment, address preferred = 0);
     address_range(address_range &&other) noexcept
         : driver_(other.driver_), base_(std::exchange(other.base_, 0)),
           size_bytes_(other.size_bytes_) {}

@@ -219,7 +219,7 @@ result<memory_capabilities> memory_capabilities_of(const library &driver, ordina
 }
 
 result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, memory_capabilities can,
-                                        std::size_t max_bytes) {
+                                        std::size_t max_bytes, address preferred) {
     auto scope = context::current::enter(*on);
     DIOMP_TRY(scope);
     if (!can.has_virtual_memory) {
@@ -229,7 +229,7 @@ result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, memo
     auto granularity = granularity_of(on->driver(), kind);
     DIOMP_TRY(granularity);
     auto range = address_range::reserve(on->driver(), round_up(max_bytes, granularity.value()),
-                                        granularity.value());
+                                        granularity.value(), preferred);
     DIOMP_TRY(range);
     return std::unique_ptr<memory>(
         std::make_unique<mapped_reservation>(on, can, kind, range.take(), granularity.value()));

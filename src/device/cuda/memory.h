@@ -22,7 +22,7 @@ struct memory_capabilities {
 result<memory_capabilities> memory_capabilities_of(const library &driver, ordinal device);
 
 result<std::unique_ptr<memory>> reserve(const std::shared_ptr<context> &on, memory_capabilities can,
-                                        std::size_t max_bytes);
+                                        std::size_t max_bytes, address preferred);
 result<std::unique_ptr<peer_memory>> open(const std::shared_ptr<context> &on,
                                           const shared_handle &shared);
 

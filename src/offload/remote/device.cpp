@@ -65,9 +65,12 @@ void remote_device::set_up(world &ranks, client_observer *observer, bool defers_
     deferred_.set_enabled(defers_regions && description_.has_memory_in_slot());
 }
 
-result<std::uint64_t> remote_device::call_allocator(frame what, std::uint64_t value) {
+result<std::uint64_t> remote_device::call_allocator(frame what,
+                                                    std::initializer_list<std::uint64_t> values) {
     packet_writer packet(what);
-    packet.number(value);
+    for (std::uint64_t const each : values) {
+        packet.number(each);
+    }
     auto const only = session_->lock_requests();
     auto reply = session_->request(packet.take(), "allocating memory");
     DIOMP_TRY(reply);
@@ -82,7 +85,7 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
     if (description_.has_memory_in_slot()) {
         return slot_.allocate(nbytes);
     }
-    auto address = call_allocator(frame::allocate, nbytes);
+    auto address = call_allocator(frame::allocate, {nbytes});
     DIOMP_TRY(address);
     if (address.value() == 0) {
         return error(OMPX_ERR_NOMEM, fmt::format("{}: the device has no space for {}", label_,
@@ -92,8 +95,8 @@ result<std::uint64_t> remote_device::allocate(std::size_t nbytes) {
     return address;
 }
 
-std::uint64_t remote_device::allocate_segment(std::size_t nbytes) {
-    auto const address = call_allocator(frame::segment, nbytes);
+std::uint64_t remote_device::allocate_segment(std::size_t nbytes, std::uint64_t preferred) {
+    auto const address = call_allocator(frame::segment, {nbytes, preferred});
     if (!address || address.value() == 0) {
         log(log_level::warn,
             "{}: calls in its regions fail, since its session cannot create a segment of {} "
@@ -111,7 +114,7 @@ bool remote_device::release(std::uint64_t address) {
         memory_.remove_allocation(address);
         std::uint64_t segment = address;
         segment_.compare_exchange_strong(segment, 0);
-        auto done = call_allocator(frame::release, address);
+        auto done = call_allocator(frame::release, {address});
         return done && done.value() != 0;
     }
     return slot_.release(address);

@@ -58,8 +58,8 @@ public:
     /// OMPX_ERR_NOMEM.
     result<std::uint64_t> allocate(std::size_t nbytes);
     /// Allocates the segment of a device whose session has a runtime of regions. Blocks for a round
-    /// trip. 0: it has none of this size.
-    std::uint64_t allocate_segment(std::size_t nbytes);
+    /// trip. At `preferred` if the driver can. 0: it has none of this size.
+    std::uint64_t allocate_segment(std::size_t nbytes, std::uint64_t preferred);
     /// Whether there is one. Does not block.
     [[nodiscard]] bool has_segment() const { return segment_.load() != 0; }
     /// Frees an allocation. False: no allocation begins at this address.
@@ -79,8 +79,8 @@ public:
 private:
     result<std::vector<std::uint64_t>> load_image(std::string_view image,
                                                   const std::vector<symbol> &symbols);
-    /// Requests to the session's allocator; `what` is frame::allocate or frame::release.
-    result<std::uint64_t> call_allocator(frame what, std::uint64_t value);
+    /// Requests to the session's allocator: frame::allocate, segment or release.
+    result<std::uint64_t> call_allocator(frame what, std::initializer_list<std::uint64_t> values);
 
     device_description description_;
     std::size_t index_;

@@ -47,8 +47,8 @@ result<std::uint64_t> allocate_memory(client &of, int index, std::size_t nbytes)
     return own_device(of, index).allocate(nbytes);
 }
 
-std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes) {
-    return of.has_runtime(index) ? own_device(of, index).allocate_segment(nbytes) : 0;
+std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes, std::uint64_t preferred) {
+    return of.has_runtime(index) ? own_device(of, index).allocate_segment(nbytes, preferred) : 0;
 }
 
 bool lends_segment(client &of, int index) {

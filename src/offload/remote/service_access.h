@@ -16,7 +16,7 @@ class client;
 
 std::optional<service_devices::description> describe_gpu(client &of, int index);
 result<std::uint64_t> allocate_memory(client &of, int index, std::size_t nbytes);
-std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes);
+std::uint64_t allocate_segment(client &of, int index, std::size_t nbytes, std::uint64_t preferred);
 bool lends_segment(client &of, int index);
 void release_memory(client &of, int index, std::uint64_t address);
 status write_memory(client &by, int index, std::uint64_t to, const void *from, std::size_t nbytes);

@@ -36,7 +36,9 @@ public:
     /// the slot is the device's memory. Collective; blocks. Changes the environment.
     status start(remote::world &ranks, const remote::join_frame &how, std::optional<gpu> on);
     /// The segment of the GPU, see diomp_session_segment_function. Blocks. Any thread.
-    [[nodiscard]] std::uint64_t segment(std::size_t nbytes) const { return segment_(nbytes); }
+    [[nodiscard]] std::uint64_t segment(std::size_t nbytes, std::uint64_t preferred) const {
+        return segment_(nbytes, preferred);
+    }
     /// What libomptarget calls for regions on the GPU.
     [[nodiscard]] const diomp_offload_table &regions() const { return *regions_; }
     /// Completes the transfers of all regions so far. Blocks. Any thread.

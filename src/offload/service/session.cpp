@@ -234,8 +234,9 @@ void session::receive_frames() {
         }
         case remote::frame::segment: {
             auto const nbytes = packet.number<std::uint64_t>();
+            auto const preferred = packet.number<std::uint64_t>();
             bool const has_runtime = regions_ != nullptr && allocator != nullptr;
-            auto const address = has_runtime ? regions_->segment(nbytes) : 0;
+            auto const address = has_runtime ? regions_->segment(nbytes, preferred) : 0;
             if (address != 0) {
                 allocator->add(address, nbytes);
             }
