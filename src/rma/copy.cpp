@@ -33,8 +33,9 @@ constexpr std::size_t min_known_bytes = std::size_t{32} << 10;
 constexpr std::size_t min_long_bytes = std::size_t{1} << 20;
 constexpr std::size_t num_long_classes = 12; ///< powers of two; the last is open-ended
 constexpr int num_warmup = 16;               ///< copies before the first trial
-/// Long copies after a change of the method that take another time because of what the other one
-/// has left in the shared cache. Measured: 7 of 16 MiB with 32 MiB of cache.
+/// Copies that exceed the core's caches, after a change of the method, that take another time
+/// because of what the other one has left in the shared cache. Measured: 7 of 16 MiB with 32 MiB of
+/// cache.
 constexpr int num_transient_long = 9;
 
 /// The index of [2^i, 2^(i + 1)) times `least`.
@@ -71,7 +72,7 @@ public:
     tuned_copies() {
         for (std::size_t i = 0; i < num_long_classes; ++i) {
             bool const is_long = (min_long_bytes << i) >= default_stream_threshold();
-            long_[i] = make_tuner(is_long ? streaming : string, num_transient_long);
+            long_[i] = is_long ? make_tuner(streaming, num_transient_long) : make_tuner(string, 1);
         }
         new_.fill(make_tuner(IsPut ? streaming : cached, 1));
         // Both sides may be in the caches, so stores past them are not tried.
