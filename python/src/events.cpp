@@ -138,15 +138,17 @@ void bind_events(nb::module_ &m) {
     m.def(
         "stop_operators",
         [](bool waits) {
-            if (waits && ompx_is_initialized() == 1) {
+            if (ompx_is_initialized() != 1) {
+                return; // or a process that the program has forked, which has not the threads
+            }
+            if (waits) {
                 wait_for_operators();
             }
             user_operator::stop();
         },
         nb::arg("waits"), nb::sig("def stop_operators(waits: bool) -> None"),
         "Call before the interpreter ends: functions of the program are not called any more. With "
-        "waits, after the "
-        "collectives that call them.");
+        "waits, after the collectives that call them.");
     nb::class_<event>(
         m, "Event",
         "A transfer or collective in flight. It keeps its arrays alive; they must not "

@@ -148,8 +148,14 @@ int launch_kernel(void *queue, const diomp_remote_launch *launch) {
 
 /// Reports the first error of a call in regions of the device, to the thread that has waited.
 void report_call_error(remote::remote_device &of) {
-    if (auto const failed = of.take_call_error()) {
-        api::fail(failed->function.c_str(), failed->arguments + ", in a target region",
+    if (auto failed = of.take_call_error()) {
+        // The session of a GPU says it, too, and numbers its devices from 0.
+        if (constexpr std::string_view in_region = "in a target region on device 0: ";
+            failed->message.starts_with(in_region)) {
+            failed->message.erase(0, in_region.size());
+        }
+        std::string const comma = failed->arguments.empty() ? "" : ", ";
+        api::fail(failed->function.c_str(), failed->arguments + comma + "in a target region",
                   error(static_cast<ompx_status>(failed->code), failed->message, failed->remedy));
     }
 }

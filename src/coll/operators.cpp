@@ -100,7 +100,8 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
         return error(
             OMPX_ERR_ARG,
             fmt::format("{} has no meaning for {}", sync::operator_name(op), sync::type_name(type)),
-            "bitwise operators need integers; minimum and maximum need an order; pairs need "
+            "bitwise operators need integers; OMPX_BOOL has OMPX_LAND, OMPX_LOR and OMPX_BXOR; "
+            "minimum and maximum need an order; pairs need "
             "OMPX_MINLOC or OMPX_MAXLOC, and these pairs; a type of a size needs a user-defined "
             "operator");
     }

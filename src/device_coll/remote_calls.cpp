@@ -167,8 +167,11 @@ std::optional<int> remote_calls::own_index(const group::group &members) {
     }
     std::size_t const own = members.endpoints().of(members.self().index()).front();
     int const device = members.endpoints()[own].device;
+    if (device < 0) {
+        return std::nullopt;
+    }
     auto const segment = devices_.segments().segment_of(device);
-    if (device < 0 || !segment) {
+    if (!segment) {
         return std::nullopt;
     }
     return segment.value()->remote_index()

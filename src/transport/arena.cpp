@@ -39,6 +39,7 @@ constexpr int exchange_timeout_ms = 30000;
 /// (offload/remote/world.cpp).
 constexpr std::uint64_t thread_sanitizer_hole = 0x550000000000;
 constexpr std::uint64_t first_program = 0x555555554000;
+constexpr std::uint64_t end_of_programs = 0x7ffffffff000; ///< Linux, x86-64, four levels of tables
 
 /// Bytes of the tables in the file of a node.
 std::size_t table_bytes(int num_ranks) {
@@ -282,8 +283,10 @@ status arena::map_slots() {
     auto const failed = [&](int code) {
         return system_error(
             fmt::format("mapping {} of segments at {:#x}", format_size(span), base_), code,
-            "set DIOMP_SEGMENT_SIZE to a smaller value, or raise the limit on address space "
-            "(ulimit -v)");
+            base_ + span > end_of_programs
+                ? "set DIOMP_SEGMENT_BASE to a smaller address, or leave it unset"
+                : "set DIOMP_SEGMENT_SIZE to a smaller value, or raise the limit on address space "
+                  "(ulimit -v)");
     };
     // Reserve the whole arena, so that no other mapping takes slots that only larger nodes use.
     void *const reserved =

@@ -11,7 +11,10 @@ namespace diomp::device::cuda {
 result<address_range> address_range::reserve(const library &driver, std::size_t size_bytes,
                                              std::size_t alignment, address preferred) {
     address base = 0;
-    code const outcome = driver.mem_address_reserve(&base, size_bytes, alignment, preferred, 0);
+    code outcome = driver.mem_address_reserve(&base, size_bytes, alignment, preferred, 0);
+    if (outcome != success && preferred != 0) {
+        outcome = driver.mem_address_reserve(&base, size_bytes, alignment, 0, 0);
+    }
     if (outcome != success) {
         return cuda_error(driver, "cuMemAddressReserve of " + format_size(size_bytes), outcome);
     }
