@@ -77,7 +77,7 @@ diomp_ring_store(const struct diomp_endpoint *own, struct diomp_ring *ring,
     int reason;
     int i;
     if (diomp_relaxed_64(&ring->broken) != 0) {
-        return DIOMP_DEVICE_RING_BROKEN;
+        return diomp_acquire_32(own->broken) != 0 ? DIOMP_DEVICE_GAVE_UP : DIOMP_DEVICE_RING_BROKEN;
     }
     *index = diomp_reserve_64(&ring->reserved, 1);
     slot = *index & (((uint64_t)1 << ring->slot_bits) - 1);

@@ -198,6 +198,9 @@ TEST_F(request_ring, waits_for_replies_end_when_the_job_is_broken) {
     EXPECT_EQ(diomp_ring_call(&own_, &call, &request, nullptr, 0), OMPX_ERR_PEER);
     runtime.join();
     EXPECT_THAT(message(), HasSubstr("ompx_fence(): in a target region on device 4: the job is"));
+    diomp_request const later = numbered(2, 1, false); // the ring takes no more
+    EXPECT_EQ(diomp_ring_post(&own_, &call, &later, nullptr), OMPX_ERR_PEER);
+    EXPECT_EQ(on_device_.reserved, 1U);
 }
 
 TEST_F(request_ring, what_is_stored_behind_a_gap_is_found) {

@@ -14,7 +14,8 @@ result<std::unique_ptr<worker>> worker::create(context &owner, std::uint16_t ind
     if (ucs_status_t const code = ucx.ucp_worker_create(owner.handle(), &parameters, &made->handle);
         code != UCS_OK) {
         made->handle = nullptr;
-        return ucx_error(ucx, "creating a UCX worker", code);
+        return ucx_error(ucx, "creating a UCX worker", code,
+                         "make space in /dev/shm, or name other transports in UCX_TLS");
     }
     if (ucs_status_t const code = ucx.ucp_worker_get_efd(made->handle, &made->event_fd);
         code != UCS_OK) {
