@@ -8,7 +8,6 @@
 #include "diomp/types.hpp"
 
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -43,13 +42,6 @@ public:
     /// For functions of diomp.h; still owned.
     [[nodiscard]] ompx_channel_t get() const noexcept { return handle_; }
 
-protected:
-    /// The bytes of a block; more than there can be, which is an error, if they overflow.
-    static constexpr std::size_t bytes_of(std::size_t count, std::size_t element_bytes) noexcept {
-        constexpr std::size_t largest = std::numeric_limits<std::size_t>::max();
-        return count > largest / element_bytes ? largest : count * element_bytes;
-    }
-
 private:
     ompx_channel_t handle_ = OMPX_CHANNEL_NONE;
 };
@@ -60,7 +52,8 @@ class channel_sender : public channel_end {
 public:
     /// Does not block; the first use waits for the partner.
     channel_sender(int partner, int tag, std::size_t count = 1, int depth = 2)
-        : channel_end(partner, tag, OMPX_CHANNEL_SENDER, bytes_of(count, sizeof(T)), depth),
+        : channel_end(partner, tag, OMPX_CHANNEL_SENDER, detail::bytes_of<T>("channel", count),
+                      depth),
           count_(count) {}
 
     /// Blocks until there is a buffer; the elements may then be changed.
@@ -110,7 +103,8 @@ class channel_receiver : public channel_end {
 public:
     /// Does not block; the first use waits for the partner.
     channel_receiver(int partner, int tag, std::size_t count = 1, int depth = 2)
-        : channel_end(partner, tag, OMPX_CHANNEL_RECEIVER, bytes_of(count, sizeof(T)), depth),
+        : channel_end(partner, tag, OMPX_CHANNEL_RECEIVER, detail::bytes_of<T>("channel", count),
+                      depth),
           count_(count) {}
 
     /// The next block, valid until release(); blocks until it has arrived.

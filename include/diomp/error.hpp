@@ -6,7 +6,9 @@
 
 #include "diomp.h"
 
+#include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -39,6 +41,16 @@ namespace detail {
 [[noreturn]] inline void fail_last(int status = ompx_last_error_status()) {
     const char *const text = ompx_last_error();
     fail(status, *text != '\0' ? text : ompx_status_string(status));
+}
+
+/// The bytes of `count` elements; throws OMPX_ERR_ARG if there are too many for a size.
+template <typename T>
+std::size_t bytes_of(const char *function, std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+        fail(OMPX_ERR_ARG,
+             std::string(function) + ": the number of elements overflows a size in bytes");
+    }
+    return count * sizeof(T);
 }
 
 /// Returns a status that is not negative; throws an error for others.

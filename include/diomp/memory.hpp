@@ -8,7 +8,6 @@
 #include "diomp/types.hpp"
 
 #include <cstddef>
-#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <type_traits>
@@ -30,10 +29,7 @@ inline void *allocate_bytes(std::size_t nbytes, std::size_t alignment, ompx_mem_
 
 template <typename T>
 T *allocate_array(std::size_t count, ompx_mem_kind_t kind) {
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
-        fail(OMPX_ERR_ARG, "allocation: the number of elements overflows a size in bytes");
-    }
-    return static_cast<T *>(allocate_bytes(count * sizeof(T), alignof(T), kind));
+    return static_cast<T *>(allocate_bytes(bytes_of<T>("allocation", count), alignof(T), kind));
 }
 
 /// No operation after the runtime has ended: objects of static storage duration may be destroyed
@@ -188,10 +184,7 @@ void reallocate(owner<T> &array, std::size_t count) {
     if (array == nullptr || count == 0) {
         detail::fail(OMPX_ERR_ARG, "reallocate: no array, or no elements");
     }
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(element)) {
-        detail::fail(OMPX_ERR_ARG, "reallocate: the number of elements overflows a size in bytes");
-    }
-    void *const moved = ompx_realloc(array.get(), count * sizeof(element));
+    void *const moved = ompx_realloc(array.get(), detail::bytes_of<element>("reallocate", count));
     if (moved == nullptr) {
         detail::fail_last();
     }

@@ -148,6 +148,14 @@ PyArrayObject *to_contiguous(const argument &given, nb::handle value) {
     return array;
 }
 
+void check_c_order(const argument &given, PyArrayObject *array) {
+    if (!is_in_c_order(array)) {
+        fail(given, nb::handle(reinterpret_cast<PyObject *>(array)), OMPX_ERR_ARG,
+             "is in Fortran's order, in which blocks of members are not consecutive",
+             "pass arrays in C's order, such as numpy.ascontiguousarray(a)");
+    }
+}
+
 PyArrayObject *to_contiguous_writable(const argument &given, nb::handle value) {
     (void)to_writable(given, value);
     return to_contiguous(given, value);

@@ -50,6 +50,8 @@ struct argument {
 [[nodiscard]] PyArrayObject *to_writable(const argument &given, nb::handle value);
 /// Checks that the elements are contiguous, in C's or Fortran's order.
 [[nodiscard]] PyArrayObject *to_contiguous(const argument &given, nb::handle value);
+/// Throws if the elements are not in C's order, in which blocks of members are consecutive.
+void check_c_order(const argument &given, PyArrayObject *array);
 [[nodiscard]] PyArrayObject *to_contiguous_writable(const argument &given, nb::handle value);
 /// The address of an array of one element of the given C type.
 [[nodiscard]] void *to_element(const argument &given, nb::handle value, ompx_type_t type);

@@ -43,10 +43,8 @@ public:
     }
     /// Checks that dst and src have one dtype, number of elements, and order of memory.
     void check_equal(PyArrayObject *dst, PyArrayObject *src) const;
-    /// Checks that `all` has a block for each member like `one`, of one dtype.
-    void check_blocks(PyArrayObject *all, PyArrayObject *one) const;
-    /// The same for arrays that both have a block for each member.
-    void check_two_lists(PyArrayObject *dst, PyArrayObject *src) const;
+    /// Checks arrays of which `larger` has `factor` times the blocks of `smaller`, of one dtype.
+    void check_blocks(PyArrayObject *larger, PyArrayObject *smaller, std::size_t factor) const;
     [[nodiscard]] reduction reduce_by(nb::handle op, PyArrayObject *src) const {
         return reduction_of(function_, op, src);
     }
@@ -55,7 +53,6 @@ private:
     /// Checks that the arrays have one dtype and that `larger` has `factor` times the elements of
     /// `smaller`.
     void check_sizes(PyArrayObject *larger, PyArrayObject *smaller, std::size_t factor) const;
-    void check_c_order(PyArrayObject *array) const;
     nb::object keep(const argument &given, nb::handle value) {
         nb::object layout = to_layout(given, value);
         kept_.append(layout);
@@ -110,24 +107,11 @@ void member_call::check_equal(PyArrayObject *dst, PyArrayObject *src) const {
     }
 }
 
-void member_call::check_c_order(PyArrayObject *array) const {
-    if (!is_in_c_order(array)) {
-        fail({function_, "array"}, nb::handle(reinterpret_cast<PyObject *>(array)), OMPX_ERR_ARG,
-             "is in Fortran's order, in which the blocks of members are not contiguous",
-             "pass arrays in C's order, such as numpy.ascontiguousarray(a)");
-    }
-}
-
-void member_call::check_blocks(PyArrayObject *all, PyArrayObject *one) const {
-    check_sizes(all, one, size());
-    check_c_order(all);
-    check_c_order(one);
-}
-
-void member_call::check_two_lists(PyArrayObject *dst, PyArrayObject *src) const {
-    check_sizes(dst, src, 1);
-    check_c_order(dst);
-    check_c_order(src);
+void member_call::check_blocks(PyArrayObject *larger, PyArrayObject *smaller,
+                               std::size_t factor) const {
+    check_sizes(larger, smaller, factor);
+    check_c_order({function_, "array"}, larger);
+    check_c_order({function_, "array"}, smaller);
 }
 
 /// C's four functions of a collective.
@@ -245,7 +229,7 @@ outcome<is_nb> reduce_scatter(nb::handle dst, nb::handle src, nb::handle op, con
     member_call call(is_nb ? "diomp.reduce_scatter_nb" : "diomp.reduce_scatter", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_blocks(from, to);
+    call.check_blocks(from, to, call.size());
     reduction const by = call.reduce_by(op, from);
     return make_call<is_nb>(call, nb::make_tuple(dst, src, op),
                             forms{ompx_reduce_scatter, ompx_reduce_scatter_nb,
@@ -261,7 +245,7 @@ outcome<is_nb> gather(nb::handle dst, nb::handle src, int root, const group *mem
     void *to = nullptr;
     if (call.is_root(root)) {
         PyArrayObject *const target = call.target(dst);
-        call.check_blocks(target, from);
+        call.check_blocks(target, from, call.size());
         to = PyArray_DATA(target);
     }
     return make_call<is_nb>(
@@ -277,7 +261,7 @@ outcome<is_nb> scatter(nb::handle dst, nb::handle src, int root, const group *me
     void *from = nullptr;
     if (call.is_root(root)) {
         PyArrayObject *const source = call.source(src);
-        call.check_blocks(source, to);
+        call.check_blocks(source, to, call.size());
         from = PyArray_DATA(source);
     }
     return make_call<is_nb>(
@@ -291,7 +275,7 @@ outcome<is_nb> allgather(nb::handle dst, nb::handle src, const group *members) {
     member_call call(is_nb ? "diomp.allgather_nb" : "diomp.allgather", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_blocks(to, from);
+    call.check_blocks(to, from, call.size());
     return make_call<is_nb>(
         call, nb::make_tuple(dst, src),
         forms{ompx_allgather, ompx_allgather_nb, ompx_target_allgather, ompx_target_allgather_nb},
@@ -303,7 +287,7 @@ outcome<is_nb> alltoall(nb::handle dst, nb::handle src, const group *members) {
     member_call call(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall", members);
     PyArrayObject *const from = call.source(src);
     PyArrayObject *const to = call.target(dst);
-    call.check_two_lists(to, from);
+    call.check_blocks(to, from, 1);
     std::size_t const block_bytes = bytes_of(from) / call.size();
     if (block_bytes * call.size() != bytes_of(from)) {
         fail(is_nb ? "diomp.alltoall_nb" : "diomp.alltoall",

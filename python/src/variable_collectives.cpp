@@ -85,11 +85,7 @@ PyArrayObject *blocks::check_array(const char *name, nb::handle value, bool is_w
     kept_.append(layout);
     PyArrayObject *const array = is_written ? to_contiguous_writable({function_, name}, layout)
                                             : to_contiguous({function_, name}, layout);
-    if (!is_in_c_order(array)) {
-        fail({function_, name}, layout_of(array), OMPX_ERR_ARG,
-             "is in Fortran's order, but blocks are consecutive elements in C's order",
-             "pass arrays in C's order, such as numpy.ascontiguousarray(a)");
-    }
+    check_c_order({function_, name}, array);
     device_ = device_of(array);
     return array;
 }

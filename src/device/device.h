@@ -22,7 +22,6 @@
 #include "diomp/types.h"
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -237,9 +236,12 @@ public:
 
     /// Reserves device memory. Nothing is committed if memory_grows is true, otherwise all of it.
     /// The size is rounded up to the device's granularity.
-    virtual result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) = 0;
-    /// The next reserve() tries to reserve memory at this address; backends may ignore it.
-    void prefer_address(std::uint64_t base) { preferred_ = base; }
+    result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) {
+        return reserve_at(device, max_bytes, 0);
+    }
+    /// reserve() at this address if the backend can; 0: anywhere.
+    virtual result<std::unique_ptr<memory>> reserve_at(device_id device, std::size_t max_bytes,
+                                                       std::uint64_t preferred) = 0;
     /// Maps memory that another process of the node has shared, for copies by `device`.
     virtual result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                              const shared_handle &handle) = 0;
@@ -262,13 +264,6 @@ public:
     /// The device whose memory contains the address, no matter which library allocated it; nullopt
     /// for host memory.
     [[nodiscard]] virtual std::optional<device_id> owner_of(const void *address) = 0;
-
-protected:
-    /// For reserve(): prefer_address() since the last one; 0: none.
-    std::uint64_t take_preferred() { return preferred_.exchange(0); }
-
-private:
-    std::atomic<std::uint64_t> preferred_{0};
 };
 
 /// Path of a vendor's library.

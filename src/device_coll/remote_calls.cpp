@@ -43,6 +43,13 @@ bool knows(const offload::device_segment &segment, const device_buffer_view &buf
                                    : segment.offset_of(buffer.location.address).has_value());
 }
 
+/// The index of the segment's device among the remote devices of this rank.
+std::optional<int> index_of(const offload::device_segment &segment,
+                            offload::remote_memory *remote) {
+    return segment.remote_index() ? segment.remote_index()
+                                  : offload::session_index_of(segment, remote);
+}
+
 /// The members' ranks in the order of their endpoints.
 std::vector<int> ranks_of(const group::group &members) {
     std::vector<int> ranks;
@@ -108,9 +115,7 @@ std::optional<int> remote_calls::session_index_of(const group::group &members, c
     if (segment == nullptr || !knows(*segment, buffers.src) || !knows(*segment, buffers.dst)) {
         return std::nullopt;
     }
-    std::optional<int> const index = segment->remote_index()
-                                         ? segment->remote_index()
-                                         : offload::session_index_of(*segment, remote);
+    std::optional<int> const index = index_of(*segment, remote);
     return index && *index < max_indices && remote->has_collectives(*index) ? index : std::nullopt;
 }
 
@@ -171,12 +176,7 @@ std::optional<int> remote_calls::own_index(const group::group &members) {
         return std::nullopt;
     }
     auto const segment = devices_.segments().segment_of(device);
-    if (!segment) {
-        return std::nullopt;
-    }
-    return segment.value()->remote_index()
-               ? segment.value()->remote_index()
-               : offload::session_index_of(*segment.value(), devices_.segments().remote());
+    return segment ? index_of(*segment.value(), devices_.segments().remote()) : std::nullopt;
 }
 
 void remote_calls::describe(group::group &members, ompx_group_t handle) {
@@ -198,11 +198,11 @@ void remote_calls::describe(group::group &members, ompx_group_t handle) {
         }
         first = last = facts.value().front().index;
     }
-    session_group const described{handle, members.id(), ranks_of(members)};
+    std::string const described = encode(session_group{handle, members.id(), ranks_of(members)});
     std::uint32_t known = 0;
     for (int index = first; index <= last && index < max_indices && remote->has_collectives(index);
          ++index) {
-        remote->describe_group(index, encode(described));
+        remote->describe_group(index, described);
         known |= bit_of(index);
     }
     std::lock_guard const guard(mutex_);
@@ -224,9 +224,10 @@ void remote_calls::forget(group::group &members, ompx_group_t handle) {
         }
         own = found->second;
     }
+    std::string const ending = encode(session_group{handle, members.id(), {}});
     call_fact freed{.freed_of_calls = own.for_calls};
     for_each_index(own.for_regions, [&](int index) {
-        if (remote->describe_group(index, encode(session_group{handle, members.id(), {}}))) {
+        if (remote->describe_group(index, ending)) {
             freed.freed_of_regions |= bit_of(index);
         }
     });

@@ -119,12 +119,7 @@ bool device_allocator::release(int device, void *address) {
 device_segment *device_allocator::lend_segment(const diomp_offload_request &request,
                                                std::uint64_t preferred) {
     std::lock_guard const guard(lending_mutex_);
-    if (accelerator const *const on =
-            segments_.devices().find(request.plugin, request.plugin_device);
-        on != nullptr) {
-        on->backend->prefer_address(preferred);
-    }
-    device_segment *const made = segments_.make(request);
+    device_segment *const made = segments_.make(request, preferred);
     if (made == nullptr || made->num_allocations() > 0) {
         return made;
     }

@@ -101,7 +101,8 @@ device_segments::~device_segments() {
 
 accelerators &device_segments::devices() { return preregistered_.devices(); }
 
-device_segment *device_segments::make(const diomp_offload_request &request) {
+device_segment *device_segments::make(const diomp_offload_request &request,
+                                      std::uint64_t preferred) {
     if (!segment_table::is_valid_number(request.device)) {
         return nullptr;
     }
@@ -115,7 +116,7 @@ device_segment *device_segments::make(const diomp_offload_request &request) {
     auto made = is_host_plugin(request.plugin) ? make_on_host(request)
                 : std::string_view(request.plugin) == DIOMP_REMOTE_PLUGIN
                     ? make_on_remote_device(request)
-                    : make_on_accelerator(request);
+                    : make_on_accelerator(request, preferred);
     if (made == nullptr) {
         return nullptr;
     }
@@ -143,7 +144,7 @@ device_segments::make_on_remote_device(const diomp_offload_request &request) {
     if (remote() != nullptr) {
         devices().use_services(remote()->devices());
         if (remote()->devices().describe(request.plugin_device)) {
-            return make_on_accelerator(request);
+            return make_on_accelerator(request, 0); // service_backend chooses
         }
     }
     auto const memory =
@@ -158,7 +159,8 @@ device_segments::make_on_remote_device(const diomp_offload_request &request) {
 }
 
 std::unique_ptr<device_segment>
-device_segments::make_on_accelerator(const diomp_offload_request &request) {
+device_segments::make_on_accelerator(const diomp_offload_request &request,
+                                     std::uint64_t preferred) {
     accelerator const *const on =
         preregistered_.devices().find(request.plugin, request.plugin_device);
     if (on == nullptr) {
@@ -169,8 +171,9 @@ device_segments::make_on_accelerator(const diomp_offload_request &request) {
         is_on_service ? remote()->devices().describe(request.plugin_device) : std::nullopt;
     std::size_t const wanted_bytes = on_service ? on_service->segment_bytes : accelerator_bytes_;
     std::unique_ptr<segment_memory> claimed = preregistered_.claim(*on);
-    auto memory = claimed != nullptr ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
-                                     : segment_memory::create(*on, wanted_bytes, num_local_);
+    auto memory = claimed != nullptr
+                      ? result<std::unique_ptr<segment_memory>>(std::move(claimed))
+                      : segment_memory::create(*on, wanted_bytes, num_local_, preferred);
     if (!memory) {
         log(log_level::warn,
             "device {} gets no segment, so other ranks cannot access its memory: {} [remedy: set "

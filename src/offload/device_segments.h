@@ -73,8 +73,9 @@ public:
     /// The segments that exist.
     [[nodiscard]] segment_table &table() { return table_; }
     [[nodiscard]] const segment_table &table() const { return table_; }
-    /// Creates the segment of the device unless it exists; nullptr: it cannot have one.
-    device_segment *make(const diomp_offload_request &request);
+    /// Creates the segment of the device unless it exists; nullptr: it cannot have one. That of an
+    /// accelerator at the address `preferred` if it can; 0: anywhere.
+    device_segment *make(const diomp_offload_request &request, std::uint64_t preferred = 0);
     /// The segment of a device, which is started if necessary.
     result<device_segment *> segment_of(int device);
     /// The accelerator that holds the memory of an own device; null: the processor loads it, or it
@@ -93,7 +94,8 @@ public:
 private:
     std::unique_ptr<device_segment> make_on_host(const diomp_offload_request &request);
     std::unique_ptr<device_segment> make_on_remote_device(const diomp_offload_request &request);
-    std::unique_ptr<device_segment> make_on_accelerator(const diomp_offload_request &request);
+    std::unique_ptr<device_segment> make_on_accelerator(const diomp_offload_request &request,
+                                                        std::uint64_t preferred);
 
     const openmp_devices &openmp_;
     segment_table table_;

@@ -22,14 +22,16 @@ std::size_t default_size_bytes(const device::properties &about, bool grows, int 
 
 } // namespace
 
-result<std::unique_ptr<segment_memory>>
-segment_memory::create(const accelerator &on, std::size_t size_bytes, int num_sharing) {
+result<std::unique_ptr<segment_memory>> segment_memory::create(const accelerator &on,
+                                                               std::size_t size_bytes,
+                                                               int num_sharing,
+                                                               std::uint64_t preferred) {
     if (size_bytes == 0) {
         auto about = on.backend->describe(on.id);
         DIOMP_TRY(about);
         size_bytes = default_size_bytes(about.value(), about.value().memory_grows, num_sharing);
     }
-    auto reserved = on.backend->reserve(on.id, size_bytes);
+    auto reserved = on.backend->reserve_at(on.id, size_bytes, preferred);
     DIOMP_TRY(reserved);
     return std::unique_ptr<segment_memory>(new segment_memory(on, reserved.take()));
 }

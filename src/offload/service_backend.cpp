@@ -181,8 +181,8 @@ result<device::device_uuid> service_backend::uuid_of(device_id device) {
 }
 
 // Devices choose their addresses. Those that this process uses itself are kept until it has others.
-result<std::unique_ptr<device::memory>> service_backend::reserve(device_id device,
-                                                                 std::size_t max_bytes) {
+result<std::unique_ptr<device::memory>>
+service_backend::reserve_at(device_id device, std::size_t max_bytes, std::uint64_t /*preferred*/) {
     constexpr int max_attempts = 8;
     DIOMP_TRY(check_device(*this, device));
     std::size_t const nbytes =

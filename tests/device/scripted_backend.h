@@ -191,8 +191,9 @@ public:
 
     result<device::properties> describe(device::device_id /*on*/) override { return none(); }
     result<device::device_uuid> uuid_of(device::device_id /*on*/) override { return none(); }
-    result<std::unique_ptr<device::memory>> reserve(device::device_id /*on*/,
-                                                    std::size_t /*max_bytes*/) override {
+    result<std::unique_ptr<device::memory>> reserve_at(device::device_id /*on*/,
+                                                       std::size_t /*max_bytes*/,
+                                                       std::uint64_t /*preferred*/) override {
         return none();
     }
     result<std::unique_ptr<device::peer_memory>>

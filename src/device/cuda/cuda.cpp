@@ -91,7 +91,8 @@ result<device_uuid> cuda_backend::uuid_of(device_id device) {
     return found.bytes;
 }
 
-result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::size_t max_bytes) {
+result<std::unique_ptr<memory>> cuda_backend::reserve_at(device_id device, std::size_t max_bytes,
+                                                         std::uint64_t preferred) {
     auto on = context_of(device);
     DIOMP_TRY(on);
     if (max_bytes == 0) {
@@ -99,7 +100,7 @@ result<std::unique_ptr<memory>> cuda_backend::reserve(device_id device, std::siz
     }
     auto can = memory_capabilities_of(*driver_, device.value());
     DIOMP_TRY(can);
-    return cuda::reserve(on.value(), can.value(), max_bytes, take_preferred());
+    return cuda::reserve(on.value(), can.value(), max_bytes, preferred);
 }
 
 result<std::unique_ptr<peer_memory>> cuda_backend::open_shared(device_id device,

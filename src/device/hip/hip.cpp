@@ -52,7 +52,8 @@ result<device_uuid> hip_backend::uuid_of(device_id device) {
     return found.bytes;
 }
 
-result<std::unique_ptr<memory>> hip_backend::reserve(device_id device, std::size_t max_bytes) {
+result<std::unique_ptr<memory>> hip_backend::reserve_at(device_id device, std::size_t max_bytes,
+                                                        std::uint64_t /*preferred*/) {
     DIOMP_TRY(check_device(*this, device));
     if (max_bytes == 0) {
         return error(OMPX_ERR_ARG, "a reservation of device memory cannot be empty");

@@ -20,7 +20,8 @@ public:
     [[nodiscard]] int num_devices() const override { return num_devices_; }
     result<properties> describe(device_id device) override;
     result<device_uuid> uuid_of(device_id device) override;
-    result<std::unique_ptr<memory>> reserve(device_id device, std::size_t max_bytes) override;
+    result<std::unique_ptr<memory>> reserve_at(device_id device, std::size_t max_bytes,
+                                               std::uint64_t preferred) override;
     result<std::unique_ptr<peer_memory>> open_shared(device_id device,
                                                      const shared_handle &handle) override;
     result<bool> can_access(device_id device, device_id other) override;

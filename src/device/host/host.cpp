@@ -88,7 +88,8 @@ result<device_uuid> host_backend::uuid_of(device_id device) {
     return device_uuid{};
 }
 
-result<std::unique_ptr<memory>> host_backend::reserve(device_id device, std::size_t max_bytes) {
+result<std::unique_ptr<memory>> host_backend::reserve_at(device_id device, std::size_t max_bytes,
+                                                         std::uint64_t /*preferred*/) {
     DIOMP_TRY(check_device(*this, device));
     auto const &of = slots_[device.index()];
     if (max_bytes > of->range.reserved_bytes) {

@@ -17,9 +17,11 @@ namespace diomp::offload {
 class segment_memory {
 public:
     /// Reserves memory. `size_bytes` 0: chosen by the device and by `num_sharing`, the ranks of the
-    /// node, only, so that ranks with devices of the same model get the same size.
+    /// node, only, so that ranks with devices of the same model get the same size. At the address
+    /// `preferred` if the device can; 0: anywhere.
     static result<std::unique_ptr<segment_memory>> create(const accelerator &on,
-                                                          std::size_t size_bytes, int num_sharing);
+                                                          std::size_t size_bytes, int num_sharing,
+                                                          std::uint64_t preferred = 0);
     /// Reserves and commits all of the memory. It stays allocated until the process ends.
     static result<std::unique_ptr<segment_memory>>
     create_committed(const accelerator &on, std::size_t size_bytes, int num_sharing);

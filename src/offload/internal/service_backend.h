@@ -30,8 +30,8 @@ public:
     [[nodiscard]] int num_devices() const override;
     result<device::properties> describe(device::device_id device) override;
     result<device::device_uuid> uuid_of(device::device_id device) override;
-    result<std::unique_ptr<device::memory>> reserve(device::device_id device,
-                                                    std::size_t max_bytes) override;
+    result<std::unique_ptr<device::memory>>
+    reserve_at(device::device_id device, std::size_t max_bytes, std::uint64_t preferred) override;
     result<std::unique_ptr<device::peer_memory>>
     open_shared(device::device_id device, const device::shared_handle &handle) override;
     result<bool> can_access(device::device_id device, device::device_id other) override;

@@ -56,11 +56,10 @@ enum class frame : std::uint8_t {
     done = 17,     ///< to the client, reply to these, to segment and to group: an address (u64), 0
                    ///< if it failed; and when the runtime of regions has started (0)
     lost = 18,     ///< to the session: rank (u32) of another device that was lost, reason (text)
-    segment = 19,  ///< to the session: bytes, preferred address (u64); allocates the device's
-                  ///< segment, which the calls of its regions reach. It fails if the session has no
-                  ///< runtime of regions
-    group = 20, ///< to the session: a group of the host, encoded by libdiomp.so, that calls in
-                ///< regions may name. Not 0: it is freed, and the session had made a group for it
+    segment = 19,  ///< to the session: bytes, preferred address (u64s); allocates the device's
+                   ///< segment, which calls in regions reach, if it has a runtime of regions
+    group = 20,    ///< to the session: a group of the host for calls in regions, encoded by
+                   ///< libdiomp.so. Not 0: it is freed, and the session had a group for it
 };
 
 /// Description of a device. `machine`: EM_* of the images that it runs.
