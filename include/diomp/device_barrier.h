@@ -10,8 +10,8 @@
  * allocates first in each device segment.
  *
  * Groups have words of their own, in a slot that each member chooses for itself when it, or another
- * member, needs it first. A device asks its proxy thread once for each round of a group: the member
- * that it signals and the slot there.
+ * member, needs it first, and uses again when the group has been freed. A device asks its proxy
+ * thread once for each round of a group: the member that it signals and the slot there.
  */
 #ifndef DIOMP_DEVICE_BARRIER_H
 #define DIOMP_DEVICE_BARRIER_H
@@ -63,19 +63,26 @@ DIOMP_DEVICE_CALL_ int diomp_group_ask(struct diomp_endpoint *own, const struct 
     return diomp_ring_call(own, call, &request, values, DIOMP_GROUP_REPLY_WORDS);
 }
 
-/** The entry of a handle, or a free one; null: all are in use. */
+/** The entry of a handle, or the first free one where it would be; null: all are in use. */
 DIOMP_ON_DEVICE_ struct diomp_group *diomp_group_entry(const struct diomp_endpoint *own,
                                                        uint64_t handle) {
     uint64_t const first = (handle * 0x9e3779b97f4a7c15u) >> 32;
+    struct diomp_group *freed = 0;
     uint64_t i;
     for (i = 0; i < DIOMP_BARRIER_GROUPS; ++i) {
         struct diomp_group *const entry = &own->groups[(first + i) % DIOMP_BARRIER_GROUPS];
         uint64_t const seen = diomp_relaxed_64(&entry->handle);
-        if (seen == 0 || seen == handle) {
+        if (seen == handle || (seen == 0 && freed == 0)) {
             return entry;
         }
+        if (seen == 0) {
+            break;
+        }
+        if (seen == DIOMP_GROUP_FREED && freed == 0) {
+            freed = entry;
+        }
     }
-    return 0;
+    return freed;
 }
 
 /** Finds the group that call->arguments[0] is the handle of; the first time by requests. Returns a
@@ -84,9 +91,11 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_e
                                                                   const struct diomp_call *call,
                                                                   struct diomp_group **found) {
     uint64_t const handle = call->arguments[0];
+    uint64_t const mask = ((uint64_t)1 << DIOMP_BARRIER_BITS) - 1;
     uint64_t values[DIOMP_GROUP_REPLY_WORDS];
     struct diomp_group *entry = diomp_group_entry(own, handle);
-    uint64_t seen = 0;
+    uint64_t free_mark;
+    uint64_t seen;
     uint64_t distance;
     uint64_t round = 0;
     int status;
@@ -104,10 +113,12 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_e
         if (entry == 0) {
             return diomp_device_fail(own, call, DIOMP_DEVICE_GROUP);
         }
-        seen = diomp_claim_64(&entry->handle, 0, handle);
-    } while (seen != 0 && seen != handle);
+        free_mark = diomp_relaxed_64(&entry->handle) == DIOMP_GROUP_FREED ? DIOMP_GROUP_FREED : 0;
+        seen = diomp_claim_64(&entry->handle, free_mark, handle);
+    } while (seen != free_mark && seen != handle);
     *found = entry;
-    entry->words = own->barrier_words + values[DIOMP_GROUP_SLOT] * DIOMP_BARRIER_WORDS;
+    entry->words = own->barrier_words + (values[DIOMP_GROUP_SLOT] & mask) * DIOMP_BARRIER_WORDS;
+    entry->first = values[DIOMP_GROUP_SLOT] & ~mask;
     for (distance = 1; distance < values[DIOMP_GROUP_SIZE]; distance *= 2, ++round) {
         if (round > 0) {
             status = diomp_group_ask(own, call, round, values);
@@ -118,7 +129,8 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_group_find(struct diomp_e
         entry->rounds[round].to = (int32_t)values[DIOMP_GROUP_TO];
         entry->rounds[round].from = (int32_t)values[DIOMP_GROUP_FROM];
         entry->rounds[round].there =
-            own->barrier_words + values[DIOMP_GROUP_TO_SLOT] * DIOMP_BARRIER_WORDS + round;
+            own->barrier_words + (values[DIOMP_GROUP_TO_SLOT] & mask) * DIOMP_BARRIER_WORDS + round;
+        entry->rounds[round].first = values[DIOMP_GROUP_TO_SLOT] & ~mask;
     }
     diomp_release_64(&entry->size, values[DIOMP_GROUP_SIZE]);
     return OMPX_SUCCESS;
@@ -136,6 +148,7 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_device_barrier(struct dio
     uint64_t *words = own->barrier_words;
     uint64_t members = (uint64_t)own->num_ranks;
     struct diomp_condition has_come = {8, 0, OMPX_CMP_GE, 0};
+    uint64_t number;
     uint64_t distance = 1;
     int status = OMPX_SUCCESS;
     int round;
@@ -151,14 +164,16 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_device_barrier(struct dio
         words = group->words;
         members = group->size;
     }
-    has_come.value = diomp_relaxed_64(count) + 1;
-    call.arguments[1] = has_come.value;
+    number = diomp_relaxed_64(count) + 1;
+    has_come.value = number + (group != 0 ? group->first : 0);
+    call.arguments[1] = number;
     status = diomp_barrier_fence(own, &call);
     for (round = 0; distance < members && status == OMPX_SUCCESS; ++round, distance *= 2) {
         call.rank = group != 0 ? group->rounds[round].to
                                : (int)(((uint64_t)own->rank + distance) % members);
-        status = diomp_barrier_signal(
-            own, &call, group != 0 ? group->rounds[round].there : &words[round], has_come.value);
+        status = diomp_barrier_signal(own, &call,
+                                      group != 0 ? group->rounds[round].there : &words[round],
+                                      number + (group != 0 ? group->rounds[round].first : 0));
         if (status == OMPX_SUCCESS) {
             call.rank = group != 0 ? group->rounds[round].from
                                    : (int)(((uint64_t)own->rank + members - distance) % members);
@@ -166,7 +181,7 @@ DIOMP_DEVICE_CALL_ __attribute__((noinline)) int diomp_device_barrier(struct dio
         }
     }
     if (status == OMPX_SUCCESS) {
-        diomp_set_relaxed_64(count, has_come.value);
+        diomp_set_relaxed_64(count, number);
         diomp_fence_system(); /* what the others did before is before all that follows */
     }
     return status;

@@ -12,12 +12,17 @@
 
 #include <stdint.h>
 
-#define DIOMP_ENDPOINT_VERSION 5
+#define DIOMP_ENDPOINT_VERSION 6
 
 /** Words of a barrier, one for each round: enough for 2^32 ranks. */
 #define DIOMP_BARRIER_WORDS 32
 /** Groups whose barriers a rank's regions call, with the world. Each has its own words. */
 #define DIOMP_BARRIER_GROUPS 256
+/** Bits of the number of a group's barrier. The words of a group that has been freed are given to
+ * another one, whose numbers begin after all of those: words only grow. */
+#define DIOMP_BARRIER_BITS 40
+/** diomp_group::handle of a group that the host has freed: the entry is free. */
+#define DIOMP_GROUP_FREED UINT64_MAX
 
 /** Another rank's device segment, as this device sees it: loads and stores reach what has its
  * counterpart in [0, front_bytes) or [back_begin, segment_bytes) of the own segment. */
@@ -49,7 +54,8 @@ enum diomp_device_reason {
     DIOMP_DEVICE_NO_REPLY,    /**< the proxy has not replied within the time limit */
     DIOMP_DEVICE_GAVE_UP,     /**< the job is broken, so a reply is no longer waited for */
     DIOMP_DEVICE_RING_BROKEN, /**< a request could not be stored earlier */
-    DIOMP_DEVICE_GROUP        /**< no room for another group */
+    DIOMP_DEVICE_GROUP,       /**< no room for another group */
+    DIOMP_DEVICE_KIND         /**< no kind of transfer */
 };
 
 /** The calls, for error messages. */
@@ -67,7 +73,8 @@ enum diomp_device_call {
     DIOMP_CALL_TEAM_GET,
     DIOMP_CALL_TEAM_PUT_SIGNAL,
     DIOMP_CALL_EVENT_WAIT,
-    DIOMP_CALL_BARRIER
+    DIOMP_CALL_BARRIER,
+    DIOMP_CALL_WAIT_RMA
 };
 
 /** The first error since the host has last looked, in pinned host memory. A device that wins
@@ -117,9 +124,10 @@ enum diomp_request_operation {
 /** What the reply to DIOMP_REQUEST_GROUP has in its words. */
 enum diomp_group_reply {
     DIOMP_GROUP_SIZE = 0, /**< number of members */
-    DIOMP_GROUP_SLOT,     /**< of the group's words at this rank */
+    DIOMP_GROUP_SLOT,     /**< of the group's words at this rank, and from DIOMP_BARRIER_BITS on the
+                             number of groups that have had it before */
     DIOMP_GROUP_TO,       /**< world rank that this rank signals in the round */
-    DIOMP_GROUP_TO_SLOT,  /**< of the group's words there */
+    DIOMP_GROUP_TO_SLOT,  /**< of the group's words there, likewise */
     DIOMP_GROUP_FROM,     /**< world rank for which this rank waits */
     DIOMP_GROUP_REPLY_WORDS
 };
@@ -167,14 +175,16 @@ struct diomp_group_round {
     int32_t to;      /**< world rank that is signalled */
     int32_t from;    /**< world rank that is waited for */
     uint64_t *there; /**< the word of `to`, named as one of the own segment */
+    uint64_t first;  /**< what the word may hold of other groups: the barrier's number is added */
 };
 
 /** A group whose barrier a region has called, in device memory, which the device fills. */
 struct diomp_group {
-    uint64_t handle;       /**< 0: a free entry */
+    uint64_t handle;       /**< 0 or DIOMP_GROUP_FREED: a free entry */
     uint64_t num_barriers; /**< that the device has passed */
     uint64_t size;         /**< number of members; 0: the members below are not valid yet */
     uint64_t *words;       /**< [round] like diomp_endpoint::barrier_words */
+    uint64_t first;        /**< see diomp_group_round::first; for all of `words` */
     struct diomp_group_round rounds[DIOMP_BARRIER_WORDS];
 };
 

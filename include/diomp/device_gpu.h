@@ -155,7 +155,11 @@ DIOMP_GPU_ int ompx_fence_group(ompx_group_t group) OMPX_NOEXCEPT_ {
 DIOMP_GPU_ int ompx_fence(void) OMPX_NOEXCEPT_ { return ompx_fence_group(0); }
 DIOMP_GPU_ int ompx_waitALLRMA(void) OMPX_NOEXCEPT_ { return ompx_fence_group(0); }
 DIOMP_GPU_ int ompx_waitRMA(int kind) OMPX_NOEXCEPT_ {
-    return (kind & ~OMPX_RMA_ALL) != 0 || kind == 0 ? OMPX_ERR_ARG : ompx_fence_group(0);
+    struct diomp_call const call = {DIOMP_CALL_WAIT_RMA, -1, {(uint64_t)(int64_t)kind, 0, 0, 0}};
+    DIOMP_OWN_ENDPOINT_(own)
+    return (kind & ~OMPX_RMA_ALL) != 0 || kind == 0
+               ? diomp_device_fail(own, &call, DIOMP_DEVICE_KIND)
+               : ompx_fence_group(0);
 }
 
 DIOMP_GPU_ int ompx_barrier_group(ompx_group_t group) OMPX_NOEXCEPT_ {

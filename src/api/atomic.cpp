@@ -5,12 +5,12 @@
 
 #include "api/internal/contexts.h"
 #include "api/internal/direct_address.h"
+#include "base/constant_names.h"
 #include "diomp/nonblocking.h"
 #include "messaging/engine.h"
 #include "rma/atomics.h"
 #include "rma/integer_atomics.h"
 #include "rma/rma.h"
-#include "sync/call_signature.h"
 
 #include <cstring>
 
@@ -20,11 +20,11 @@ using api::g_fast;
 namespace {
 
 std::string describe_atomic(int rank, const void *target, ompx_type_t type) {
-    return fmt::format("rank={}, target={}, type={}", rank, target, sync::type_name(type));
+    return fmt::format("rank={}, target={}, type={}", rank, target, type_name(type));
 }
 
 std::string describe_fetch(int rank, const void *target, ompx_type_t type, ompx_op_t op) {
-    return fmt::format("{}, op={}", describe_atomic(rank, target, type), sync::operator_name(op));
+    return fmt::format("{}, op={}", describe_atomic(rank, target, type), operator_name(op));
 }
 
 /// The arguments of both forms of a fetching atomic.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "api/internal/requests.h"
 
+#include "base/constant_names.h"
 #include "group/group.h"
 
 #include <memory>
@@ -28,10 +29,10 @@ coll::block_list copy_lists(const size_lists &from, std::size_t num) {
 std::string describe(const coll::request &args, ompx_group_t group) {
     std::string text = fmt::format("{}={}", args.type == 0 ? "nbytes" : "count", args.amount);
     if (args.op != 0) {
-        text += fmt::format(", type={}, op={}", sync::type_name(args.type),
-                            coll::user_operators::is_user_defined(args.op)
-                                ? "user-defined"
-                                : sync::operator_name(args.op));
+        text +=
+            fmt::format(", type={}, op={}", type_name(args.type),
+                        coll::user_operators::is_user_defined(args.op) ? "user-defined"
+                                                                       : operator_name(args.op));
     }
     if (args.root >= 0) {
         text += fmt::format(", root={}", args.root);

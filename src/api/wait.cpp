@@ -47,7 +47,8 @@ status wait_for_word(runtime::runtime &running, const void *variable, ompx_type_
 }
 
 std::string describe_signal(const std::uint64_t *signal, ompx_cmp_t cmp, std::uint64_t value) {
-    return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal), api::describe(cmp), value);
+    return fmt::format("signal={}, cmp={}, value={}", fmt::ptr(signal), diomp::comparison_name(cmp),
+                       value);
 }
 
 int wait_for_signal(const char *function, const void *site, const std::uint64_t *signal,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/internal/operators.h"
 
+#include "base/constant_names.h"
 #include "diomp/atomic.h"
-#include "sync/call_signature.h"
 
 #include <fmt/core.h>
 
@@ -70,7 +70,7 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     made.type = type;
     made.element_bytes = ompx_type_size(type);
     if (made.element_bytes == 0) {
-        return error(OMPX_ERR_ARG, sync::type_name(type),
+        return error(OMPX_ERR_ARG, type_name(type),
                      "use one of OMPX_INT8 .. OMPX_DOUBLE_INT64, or OMPX_TYPE_OF_SIZE with a "
                      "user-defined operator");
     }
@@ -89,7 +89,7 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     if ((op < OMPX_SUM || op > OMPX_LOR) && (op < OMPX_AVG || op > OMPX_MAXLOC)) {
         bool const atomic_only = op == OMPX_REPLACE || op == OMPX_NO_OP;
         return error(OMPX_ERR_ARG,
-                     atomic_only ? fmt::format("{} is for atomics only", sync::operator_name(op))
+                     atomic_only ? fmt::format("{} is for atomics only", operator_name(op))
                                  : fmt::format("unknown operator {}", op),
                      "use one of OMPX_SUM .. OMPX_LOR, OMPX_AVG .. OMPX_MAXLOC, or one that "
                      "ompx_op_create made");
@@ -99,7 +99,7 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     if (made.combine == nullptr) {
         return error(
             OMPX_ERR_ARG,
-            fmt::format("{} has no meaning for {}", sync::operator_name(op), sync::type_name(type)),
+            fmt::format("{} has no meaning for {}", operator_name(op), type_name(type)),
             "bitwise operators need integers; OMPX_BOOL has OMPX_LAND, OMPX_LOR and OMPX_BXOR; "
             "minimum and maximum need an order; pairs need "
             "OMPX_MINLOC or OMPX_MAXLOC, and these pairs; a type of a size needs a user-defined "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "diomp/types.h"
 
 #include <cstddef>
 #include <memory>

@@ -192,6 +192,9 @@ status group_registry::free(ompx_group_t handle) {
         auto const call_lock = ending.lock_calls();
         DIOMP_TRY(ending.depart({.what = sync::operation::group_free}));
     }
+    if (on_free_) {
+        on_free_(ending.id());
+    }
     table_->remove(handle);
     return {};
 }

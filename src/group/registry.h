@@ -13,10 +13,12 @@
 #include "sync/call_signature.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace diomp {
 template <typename Object, typename Handle, std::uint64_t Tag>
@@ -85,6 +87,10 @@ public:
     /// Collective over the group.
     status free(ompx_group_t handle);
 
+    /// `freed` is called with the id of each group that free() removes, before its handle is
+    /// invalid. Call before there are groups.
+    void on_free(std::function<void(std::uint64_t id)> freed) { on_free_ = std::move(freed); }
+
     /// Number of groups without the world.
     [[nodiscard]] std::size_t num_groups() const;
 
@@ -101,6 +107,7 @@ private:
     std::unique_ptr<group> world_;
     std::unique_ptr<table> table_;
     host_group_finder find_of_host_; ///< null: no session
+    std::function<void(std::uint64_t)> on_free_;
 };
 
 } // namespace diomp::group

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace diomp::offload {
@@ -33,7 +34,7 @@ error no_slot(world_rank rank) {
         fmt::format("regions on GPUs have called the barriers of {} groups of rank {}, and there "
                     "is no room for another one",
                     DIOMP_BARRIER_GROUPS - 1, rank.value()),
-        "keep groups instead of creating them anew, or call the group's barrier on the host"};
+        "free groups that are not needed any more, or call the group's barrier on the host"};
 }
 
 } // namespace
@@ -52,14 +53,47 @@ void barrier_groups::on_request(const transport::message &incoming) {
                             directory_.resolve_device(request.device, request.device_index)});
 }
 
+barrier_groups::group_words *barrier_groups::find_or_add(std::uint64_t group_id) {
+    auto const found = groups_.find(group_id);
+    if (found != groups_.end()) {
+        return &found->second;
+    }
+    std::uint64_t slot = num_slots_;
+    if (num_slots_ < DIOMP_BARRIER_GROUPS) {
+        ++num_slots_;
+    } else if (!free_slots_.empty()) {
+        slot = free_slots_.front();
+        free_slots_.pop_front();
+    } else {
+        return nullptr;
+    }
+    return &(groups_[group_id] = {slot, {}});
+}
+
 std::uint64_t barrier_groups::slot_of(std::uint64_t group_id) {
     std::lock_guard const guard(mutex_);
-    auto const found = slots_.find(group_id);
-    if (found != slots_.end()) {
-        return found->second;
+    group_words const *const known = find_or_add(group_id);
+    return known == nullptr ? 0 : known->slot;
+}
+
+void barrier_groups::forget(std::uint64_t id) {
+    std::lock_guard const guard(mutex_);
+    auto const found = groups_.find(id);
+    if (found == groups_.end()) {
+        return;
     }
-    std::uint64_t const slot = slots_.size() + 1; // slot 0 has the world's words
-    return slot < DIOMP_BARRIER_GROUPS ? slots_[group_id] = slot : 0;
+    free_slots_.push_back(found->second.slot + (std::uint64_t{1} << DIOMP_BARRIER_BITS));
+    for (auto const &[device, handle] : found->second.handles) {
+        freed_[device].push_back(handle);
+        freed_devices_.fetch_or(std::uint64_t{1} << device, std::memory_order_release);
+    }
+    groups_.erase(found);
+}
+
+std::vector<ompx_group_t> barrier_groups::take_freed(int device) {
+    std::lock_guard const guard(mutex_);
+    freed_devices_.fetch_and(~(std::uint64_t{1} << device), std::memory_order_relaxed);
+    return std::exchange(freed_[device], {});
 }
 
 status barrier_groups::check_devices(const group_members &of, int device) {
@@ -130,9 +164,17 @@ status barrier_groups::describe_round(ompx_group_t handle, int device, std::uint
     }
     std::uint64_t const distance = (std::uint64_t{1} << round) % size;
     words[DIOMP_GROUP_SIZE] = size;
-    words[DIOMP_GROUP_SLOT] = slot_of(of.id);
-    if (words[DIOMP_GROUP_SLOT] == 0) {
-        return no_slot(of.ranks[self]);
+    {
+        std::lock_guard const guard(mutex_);
+        group_words *const known = find_or_add(of.id);
+        if (known == nullptr) {
+            return no_slot(of.ranks[self]);
+        }
+        words[DIOMP_GROUP_SLOT] = known->slot;
+        std::pair const asks(device, handle);
+        if (std::ranges::find(known->handles, asks) == known->handles.end()) {
+            known->handles.push_back(asks);
+        }
     }
     std::uint64_t const to = (self + distance) % size;
     words[DIOMP_GROUP_TO] = static_cast<std::uint64_t>(of.ranks[to].value());

@@ -71,6 +71,8 @@ void device_endpoints::set_groups(std::function<result<group_members>(ompx_group
     proxy_->executor().set_groups(std::move(find));
 }
 
+void device_endpoints::forget_group(std::uint64_t id) { proxy_->forget_group(id); }
+
 device_endpoints::~device_endpoints() {
     break_waits(OMPX_ERR_STATE);
     proxy_.reset(); // its thread reads the rings of the records
@@ -101,7 +103,8 @@ std::uint64_t device_endpoints::begin(const diomp_offload_request &of, requests 
         warn_if_failed(of.device,
                        proxy_->begin({of.device, values.base, values.segment_bytes,
                                       devices_[static_cast<std::size_t>(of.device)].numa_node},
-                                     *record->rings(), [record] { return record->reset_rings(); }));
+                                     *record->rings(),
+                                     [record](auto freed) { return record->reset(freed); }));
     }
     warn_if_failed(of.device, record->flush());
     return record->device_address();

@@ -63,6 +63,8 @@ public:
 
     /// See request_executor::set_groups.
     void set_groups(std::function<result<group_members>(ompx_group_t)> find);
+    /// See barrier_groups::forget.
+    void forget_group(std::uint64_t id);
     /// Whether a region may make requests to the proxy thread: end() must follow then.
     enum class requests : bool { forbidden, allowed };
     /// Creates the record of a device, or updates it if ranks of the node have committed memory

@@ -62,7 +62,7 @@ endpoint_record::create(const accelerator &on, const diomp_endpoint &initial, bo
         std::byte *const table = made->memory_->base() + groups_offset;
         values.groups = reinterpret_cast<diomp_group *>(table);
         DIOMP_TRY(made->queue_->copy(table, groups.data(), groups_bytes));
-        DIOMP_TRY(made->reset_rings());
+        DIOMP_TRY(made->rings_->reset(*made->queue_));
     }
     DIOMP_TRY(made->queue_->copy(made->memory_->base(), &values, sizeof(values)));
     DIOMP_TRY(made->flush());
@@ -107,6 +107,30 @@ status endpoint_record::flush() {
     DIOMP_TRY(queue_->wait());
     is_changed_ = false;
     return {};
+}
+
+status endpoint_record::reset(std::span<const ompx_group_t> freed) {
+    if (!freed.empty()) {
+        DIOMP_TRY(forget_groups(freed));
+    }
+    return rings_->is_broken() ? rings_->reset(*queue_) : status();
+}
+
+status endpoint_record::forget_groups(std::span<const ompx_group_t> freed) {
+    std::vector<diomp_group> table(DIOMP_BARRIER_GROUPS);
+    std::size_t const nbytes = table.size() * sizeof(diomp_group);
+    DIOMP_TRY(queue_->copy(table.data(), values_.groups, nbytes));
+    DIOMP_TRY(queue_->wait());
+    for (ompx_group_t const handle : freed) {
+        auto const found = std::ranges::find(table, reinterpret_cast<std::uintptr_t>(handle),
+                                             &diomp_group::handle);
+        if (found != table.end()) {
+            *found = {};
+            found->handle = DIOMP_GROUP_FREED;
+        }
+    }
+    DIOMP_TRY(queue_->copy(values_.groups, table.data(), nbytes));
+    return queue_->wait();
 }
 
 std::optional<diomp_device_error> endpoint_record::take_error() {

@@ -73,6 +73,8 @@ void devices::set_groups(std::function<result<group_members>(ompx_group_t)> find
     endpoints_->set_groups(std::move(find));
 }
 
+void devices::forget_group(std::uint64_t id) { endpoints_->forget_group(id); }
+
 devices::~devices() {
     variables_->stop(); // its thread may allocate device memory
 }

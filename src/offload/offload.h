@@ -77,6 +77,8 @@ public:
 
     /// The groups whose barriers regions may call. Call before the first region.
     void set_groups(std::function<result<group_members>(ompx_group_t)> find);
+    /// This rank has freed the group with this id (group_members::id).
+    void forget_group(std::uint64_t id);
 
     [[nodiscard]] device_segments &segments() { return *segments_; }
     [[nodiscard]] device_allocator &allocator() { return *allocator_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/internal/region_error.h"
 
+#include "base/constant_names.h"
 #include "diomp.h"
 
 #include <fmt/format.h>
@@ -12,7 +13,8 @@
 namespace diomp::offload {
 namespace {
 
-/// A call's name, and a format of its arguments with the fields rank, a, b, c and d.
+/// A call's name, and a format of its arguments with the fields rank, a, b, c and d, and b_type,
+/// b_cmp, c_op, c_cmp and kind for what has a name, or a sign.
 struct call_text {
     const char *function;
     const char *arguments;
@@ -22,19 +24,20 @@ constexpr auto call_texts = std::to_array<call_text>({
     {"ompx_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
     {"ompx_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
-    {"ompx_signal_wait", "signal={a:#x}, cmp={b}, value={c}"},
-    {"ompx_signal_test", "signal={a:#x}, cmp={b}, value={c}"},
-    {"ompx_wait_until", "variable={a:#x}, type={b}, cmp={c}, value={d}"},
+    {"ompx_signal_wait", "signal={a:#x}, cmp={b_cmp}, value={c}"},
+    {"ompx_signal_test", "signal={a:#x}, cmp={b_cmp}, value={c}"},
+    {"ompx_wait_until", "variable={a:#x}, type={b_type}, cmp={c_cmp}, value={d}"},
     {"ompx_fence", ""},
-    {"ompx_atomic_fetch", "rank={rank}, target={a:#x}, type={b}, op={c}"},
-    {"ompx_atomic_compare_swap", "rank={rank}, target={a:#x}, type={b}"},
+    {"ompx_atomic_fetch", "rank={rank}, target={a:#x}, type={b_type}, op={c_op}"},
+    {"ompx_atomic_compare_swap", "rank={rank}, target={a:#x}, type={b_type}"},
     {"ompx_team_put", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}"},
     {"ompx_team_get", "dst={a:#x}, rank={rank}, src={b:#x}, nbytes={c}"},
     {"ompx_team_put_signal", "rank={rank}, dst={a:#x}, src={b:#x}, nbytes={c}, signal={d:#x}"},
     {"ompx_event_wait", ""},
     {"ompx_barrier", "group={a:#x}"},
+    {"ompx_waitRMA", "kind={kind}"},
 });
-static_assert(call_texts.size() == DIOMP_CALL_BARRIER + 1);
+static_assert(call_texts.size() == DIOMP_CALL_WAIT_RMA + 1);
 
 /// What happened and what to do, for reasons that need nothing but the device's number.
 struct reason_text {
@@ -83,6 +86,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "see the earlier message; the next region that starts when none runs can make calls again"},
     {DIOMP_DEVICE_GROUP, "regions on this GPU have called the barriers of too many groups",
      "keep groups instead of creating them anew, or call the group's barrier on the host"},
+    {DIOMP_DEVICE_KIND, "unknown kind of transfer",
+     "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 
@@ -124,12 +129,20 @@ std::pair<std::string, std::string> explain(const diomp_device_error &at, int nu
 /// The call and its arguments, with what went wrong.
 region_error describe_call(const diomp_device_error &at, int device, const error &why) {
     auto const which = static_cast<std::size_t>(at.call);
-    call_text const text =
-        which < call_texts.size() ? call_texts[which] : call_text{"unknown call", ""};
+    call_text text = which < call_texts.size() ? call_texts[which] : call_text{"unknown call", ""};
+    if (at.call == DIOMP_CALL_BARRIER && at.arguments[0] == 0) {
+        text = {"ompx_barrier", "group=world"};
+    }
+    auto const &word = at.arguments;
     return {text.function,
             fmt::format(fmt::runtime(text.arguments), fmt::arg("rank", at.rank),
-                        fmt::arg("a", at.arguments[0]), fmt::arg("b", at.arguments[1]),
-                        fmt::arg("c", at.arguments[2]), fmt::arg("d", at.arguments[3])),
+                        fmt::arg("a", word[0]), fmt::arg("b", word[1]), fmt::arg("c", word[2]),
+                        fmt::arg("d", word[3]),
+                        fmt::arg("b_type", type_name(static_cast<ompx_type_t>(word[1]))),
+                        fmt::arg("b_cmp", comparison_name(static_cast<ompx_cmp_t>(word[1]))),
+                        fmt::arg("c_op", operator_name(static_cast<ompx_op_t>(word[2]))),
+                        fmt::arg("c_cmp", comparison_name(static_cast<ompx_cmp_t>(word[2]))),
+                        fmt::arg("kind", static_cast<int>(word[0]))),
             {why.code(), fmt::format("in a target region on device {}: {}", device, why.message()),
              why.remedy()}};
 }

@@ -5,6 +5,7 @@
 #include "base/service_thread.h"
 #include "config/settings.h"
 #include "device/numa.h"
+#include "offload/internal/barrier_groups.h"
 #include "offload/internal/request_rings.h"
 
 #include <fmt/core.h>
@@ -84,13 +85,16 @@ region_proxy::~region_proxy() {
 }
 
 status region_proxy::begin(const requesting_device &on, request_rings &rings,
-                           function_ref<status()> reset) {
+                           function_ref<status(std::span<const ompx_group_t>)> reset) {
     served &device = devices_[static_cast<std::size_t>(on.device)];
-    if (rings.is_broken()) {
+    auto const needs_reset = [&] {
+        return rings.is_broken() || executor_->groups().has_freed(on.device);
+    };
+    if (needs_reset()) {
         std::lock_guard const serving(device.serving);
         std::lock_guard const guard(mutex_);
-        if (device.num_regions == 0 && rings.is_broken()) {
-            DIOMP_TRY(reset());
+        if (device.num_regions == 0 && needs_reset()) {
+            DIOMP_TRY(reset(executor_->groups().take_freed(on.device)));
         }
     }
     std::lock_guard const guard(mutex_);
@@ -112,6 +116,8 @@ status region_proxy::begin(const requesting_device &on, request_rings &rings,
     changed_.notify_one();
     return {};
 }
+
+void region_proxy::forget_group(std::uint64_t id) { executor_->groups().forget(id); }
 
 // The thread that starts it may be one that OpenMP has bound to a single core, where it computes.
 void region_proxy::bind() {

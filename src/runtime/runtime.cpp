@@ -90,6 +90,7 @@ status runtime::build() {
     pairwise_.create(connection_, *transfers_, *space_, *segment_);
     collectives_.create(settings_, connection_, *segment_, *devices_);
     devices_->set_groups(region_groups(collectives_.groups()));
+    collectives_.groups().on_free([this](std::uint64_t id) { devices_->forget_group(id); });
     allocator_ = std::make_unique<collective_allocator>(
         *segment_, *space_, *directory_, *transfers_, *devices_, collectives_.groups(),
         collectives_.on_host(), arena, info.local);

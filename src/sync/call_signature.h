@@ -111,8 +111,4 @@ std::string describe(const call_signature &call);
 error mismatch_error(world_rank one, const call_signature &made, world_rank other,
                      const call_signature &made_by_other);
 
-/// "OMPX_DOUBLE", "OMPX_TYPE_OF_SIZE(24)"; "OMPX_SUM", "user-defined".
-std::string type_name(ompx_type_t type);
-std::string operator_name(ompx_op_t op);
-
 } // namespace diomp::sync

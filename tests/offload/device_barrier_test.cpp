@@ -71,9 +71,10 @@ public:
         return diomp_device_barrier(&ranks_[rank]->own, group);
     }
     /// As the devices have filled their tables after the replies of their proxies. The slot of a
-    /// group's words is another one at each member.
+    /// group's words is another one at each member, and has had another number of groups before.
     const void *create_group(std::size_t number, const std::vector<std::size_t> &members) {
         auto const slot = [number](std::size_t rank) { return 1 + (number * 7 + rank * 13) % 255; };
+        auto const first = [slot](std::size_t rank) { return slot(rank) << DIOMP_BARRIER_BITS; };
         auto const *const handle = reinterpret_cast<const void *>(0xd10b + number * 2);
         std::size_t const size = members.size();
         for (std::size_t i = 0; i < size; ++i) {
@@ -81,13 +82,14 @@ public:
             diomp_group *const entry = diomp_group_entry(&own, address(handle));
             entry->handle = address(handle);
             entry->size = size;
+            entry->first = first(members[i]);
             entry->words = own.barrier_words + slot(members[i]) * DIOMP_BARRIER_WORDS;
             std::size_t round = 0;
             for (std::size_t distance = 1; distance < size; distance *= 2, ++round) {
                 std::size_t const to = members[(i + distance) % size];
-                entry->rounds[round] = {static_cast<int>(to),
-                                        static_cast<int>(members[(i + size - distance) % size]),
-                                        own.barrier_words + slot(to) * DIOMP_BARRIER_WORDS + round};
+                entry->rounds[round] = {
+                    static_cast<int>(to), static_cast<int>(members[(i + size - distance) % size]),
+                    own.barrier_words + slot(to) * DIOMP_BARRIER_WORDS + round, first(to)};
             }
         }
         return handle;
@@ -134,7 +136,7 @@ TEST(device_barriers, one_that_has_timed_out_goes_on_with_the_next_call) {
     scripted_world world(num_ranks);
     world[0].own.timeout_ns = 30'000'000;
     EXPECT_EQ(world.barrier(0), OMPX_ERR_TIMEOUT);
-    EXPECT_THAT(world.message(0), HasSubstr("ompx_barrier(group=0x0): in a target region"));
+    EXPECT_THAT(world.message(0), HasSubstr("ompx_barrier(group=world): in a target region"));
     --world[0].error.taken;
     EXPECT_THAT(world.message(0), HasSubstr("timed out in barrier 1 of this device: no signal of "
                                             "rank 2"));
@@ -220,6 +222,38 @@ TEST(device_barriers, of_a_group_that_has_timed_out_goes_on_with_its_next_call) 
     EXPECT_EQ(
         diomp_group_entry(&world[0].own, reinterpret_cast<std::uintptr_t>(group))->num_barriers,
         1U);
+}
+
+/// Two handles whose entries begin at the same one.
+TEST(device_barriers, entries_of_freed_groups_are_used_again) {
+    scripted_world world(1);
+    diomp_endpoint &own = world[0].own;
+    diomp_group *const first = diomp_group_entry(&own, 1);
+    std::uint64_t other = 2;
+    while (diomp_group_entry(&own, other) != first) {
+        ++other;
+    }
+    std::uint64_t third = other + 1;
+    while (diomp_group_entry(&own, third) != first) {
+        ++third;
+    }
+    first->handle = 1;
+    diomp_group *const second = diomp_group_entry(&own, other);
+    ASSERT_NE(second, first);
+    second->handle = other;
+    first->handle = DIOMP_GROUP_FREED;
+    EXPECT_EQ(diomp_group_entry(&own, other), second);
+    EXPECT_EQ(diomp_group_entry(&own, third), first);
+    EXPECT_EQ(diomp_group_entry(&own, 1), first);
+    for (diomp_group &each : world[0].groups) {
+        if (&each != first && &each != second) {
+            each.handle = 1'000'000;
+        }
+    }
+    EXPECT_EQ(diomp_group_entry(&own, third), first); // full, but for the freed one
+    first->handle = third;
+    EXPECT_EQ(diomp_group_entry(&own, other), second);
+    EXPECT_EQ(diomp_group_entry(&own, third + 1'000'000), nullptr);
 }
 
 TEST(device_barriers, unknown_groups_and_ranks_without_memory_are_errors) {

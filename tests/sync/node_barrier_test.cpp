@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base/constant_names.h"
 #include "support/thread_ranks.h"
 #include "sync/node_barrier.h"
 
@@ -273,8 +274,8 @@ TEST(call_signature, is_described_as_the_call_was_written) {
     EXPECT_EQ(describe({.what = operation::alloc_symmetric, .type = 64, .amount = 1000}),
               "symmetric allocation(nbytes=1000, alignment=64)");
     EXPECT_EQ(describe({.what = operation::finalize}), "ompx_finalize()");
-    EXPECT_THAT(type_name(77), HasSubstr("unknown"));
-    EXPECT_THAT(operator_name(OMPX_BXOR), Not(HasSubstr("unknown")));
+    EXPECT_THAT(diomp::type_name(77), HasSubstr("unknown"));
+    EXPECT_THAT(diomp::operator_name(OMPX_BXOR), Not(HasSubstr("unknown")));
 }
 
 } // namespace

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "api/internal/state.h"
+#include "base/constant_names.h"
 #include "messaging/engine.h"
 #include "rma/rma.h"
-#include "sync/call_signature.h"
 
 #include <fmt/format.h>
 
@@ -45,12 +45,6 @@ private:
 };
 
 inline bool is_comparison(ompx_cmp_t cmp) { return cmp >= OMPX_CMP_EQ && cmp <= OMPX_CMP_LE; }
-
-inline std::string describe(ompx_cmp_t cmp) {
-    constexpr const char *names[] = {"EQ", "NE", "GT", "GE", "LT", "LE"};
-    return is_comparison(cmp) ? fmt::format("OMPX_CMP_{}", names[cmp])
-                              : std::to_string(static_cast<int>(cmp));
-}
 
 inline const char *sign_of(ompx_cmp_t cmp) {
     constexpr const char *signs[] = {"==", "!=", ">", ">=", "<", "<="};
@@ -119,8 +113,8 @@ status wait_for_words(runtime::runtime &running, Ready &&ready, Describe &&descr
 }
 
 inline std::string describe_word(const void *variable, ompx_type_t type, ompx_cmp_t cmp) {
-    return fmt::format("variable={}, type={}, cmp={}", variable, sync::type_name(type),
-                       describe(cmp));
+    return fmt::format("variable={}, type={}, cmp={}", variable, type_name(type),
+                       comparison_name(cmp));
 }
 
 /// The elements of one call, as the caller passed them. Loads acquire: after a value, the thread

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "diomp/device_endpoint.h"
+#include "diomp/types.h"
 #include "offload/accelerators.h"
 #include "offload/device_segment.h"
 #include "offload/internal/peer_segments.h"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace diomp::offload {
@@ -37,8 +39,9 @@ public:
     [[nodiscard]] request_rings *rings() { return rings_.get(); }
     /// Whether the next regions may make requests.
     void allow_requests(bool allowed);
-    /// See request_rings::reset.
-    status reset_rings() { return rings_->reset(*queue_); }
+    /// No region runs on the device: empties rings in which a thread has given up a request, and
+    /// removes groups from the device's table.
+    status reset(std::span<const ompx_group_t> freed);
     /// Copies what has been set to the device; blocks until it is there.
     status flush();
 
@@ -53,6 +56,7 @@ private:
     endpoint_record(const accelerator &on, const diomp_endpoint &initial);
     [[nodiscard]] shared_part &shared() const;
     [[nodiscard]] std::byte *peers_on_device() const;
+    status forget_groups(std::span<const ompx_group_t> freed);
 
     const accelerator &on_;
     diomp_endpoint values_;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -49,9 +50,12 @@ public:
     /// See request_executor::prepare.
     status prepare(const accelerator &on) { return executor_->prepare(on); }
     /// A region starts on a device. If no other runs there, and a thread of an earlier one has
-    /// given up a request, `reset` empties the rings. They must outlive this object, and are the
-    /// same in each call for a device.
-    status begin(const requesting_device &on, request_rings &rings, function_ref<status()> reset);
+    /// given up a request, or groups have been freed that the device may know, `reset` is called
+    /// with these. The rings must outlive this object, and are the same in each call for a device.
+    status begin(const requesting_device &on, request_rings &rings,
+                 function_ref<status(std::span<const ompx_group_t>)> reset);
+    /// See barrier_groups::forget.
+    void forget_group(std::uint64_t id);
     /// A region of begin() has ended: blocks until its requests have been executed.
     status end(int number);
     /// The first request that has failed since the last call.

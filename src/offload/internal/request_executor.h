@@ -66,6 +66,7 @@ public:
 
     /// Call before the first region.
     void set_groups(std::function<result<group_members>(ompx_group_t)> find);
+    [[nodiscard]] barrier_groups &groups() { return *groups_; }
     /// Call before the first region of a device that may make requests; see
     /// mover::prepare_for_regions.
     status prepare(const accelerator &on);
