@@ -17,6 +17,9 @@ struct operation_row {
     const char *type;   ///< nullptr: none, or a data type
 };
 
+/// The amount of calls whose members pass the sizes of all blocks.
+constexpr const char *hash_of_sizes = "hash of nbytes";
+
 constexpr std::array<operation_row, 34> rows{{
     {"different calls by its endpoints", nullptr, nullptr},
     {"ompx_barrier", nullptr, nullptr},
@@ -37,9 +40,9 @@ constexpr std::array<operation_row, 34> rows{{
     {"collective free", "offset", nullptr},
     {"reallocation", "nbytes", "block"},
     {"ompx_finalize", nullptr, nullptr},
-    {"ompx_gatherv", "hash of nbytes", nullptr},
-    {"ompx_scatterv", "hash of nbytes", nullptr},
-    {"ompx_allgatherv", "hash of nbytes", nullptr},
+    {"ompx_gatherv", hash_of_sizes, nullptr},
+    {"ompx_scatterv", hash_of_sizes, nullptr},
+    {"ompx_allgatherv", hash_of_sizes, nullptr},
     {"ompx_alltoallv", nullptr, nullptr},
     {"ompx_scan", "count", nullptr},
     {"ompx_exscan", "count", nullptr},
@@ -113,10 +116,16 @@ std::string describe(const call_signature &call) {
 
 error mismatch_error(world_rank one, const call_signature &made, world_rank other,
                      const call_signature &made_by_other) {
+    auto const index = static_cast<std::size_t>(made.what);
+    bool const sizes_differ = index < rows.size() && rows[index].amount == hash_of_sizes &&
+                              made.what == made_by_other.what &&
+                              made.amount != made_by_other.amount;
     return {OMPX_ERR_MISMATCH,
             fmt::format("ranks disagree about a collective call: rank {} made {}, rank {} made {}",
                         one.value(), describe(made), other.value(), describe(made_by_other)),
-            "all members of a group must make the same collective calls in the same order"};
+            sizes_differ
+                ? "all members must pass the same sizes of the blocks of all members"
+                : "all members of a group must make the same collective calls in the same order"};
 }
 
 } // namespace diomp::sync

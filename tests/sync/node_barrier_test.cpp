@@ -278,5 +278,19 @@ TEST(call_signature, is_described_as_the_call_was_written) {
     EXPECT_THAT(diomp::operator_name(OMPX_BXOR), Not(HasSubstr("unknown")));
 }
 
+TEST(call_signature, a_mismatch_of_sizes_alone_has_another_remedy) {
+    call_signature const some{.what = operation::allgatherv, .amount = 1};
+    call_signature const others{.what = operation::allgatherv, .amount = 2};
+    world_rank const one{0};
+    world_rank const two{1};
+    EXPECT_THAT(mismatch_error(one, some, two, others).remedy(), HasSubstr("sizes of the blocks"));
+    EXPECT_THAT(mismatch_error(one, some, two, {.what = operation::gatherv, .amount = 2}).remedy(),
+                HasSubstr("in the same order"));
+    EXPECT_THAT(mismatch_error(one, {.what = operation::bcast, .amount = 1}, two,
+                               {.what = operation::bcast, .amount = 2})
+                    .remedy(),
+                HasSubstr("in the same order"));
+}
+
 } // namespace
 } // namespace diomp::sync

@@ -54,6 +54,7 @@ expect 2 'diomp-run: ' '$bin/diomp-run --hosts a:99999999999999999999 true'
 expect 2 'diomp-run: ' '$bin/diomp-run --remote-devices a:99999999999999999999 true'
 expect 1 'diomp-deviced: ' "$deviced --devices 99999999999999999999"
 expect 1 'diomp-deviced: ' "$deviced --memory 99999999999999999999999999G"
+expect 1 "diomp-deviced: .*--memory 100000T" "$deviced --memory 100000T"
 expect 1 'diomp-run: ' '$bin/diomp-run --agent </'
 expect 1 'diomp-run: ' 'printf "diomp-run 99999999999999999999\n" | $bin/diomp-run --agent'
 

@@ -171,6 +171,15 @@ diomp::status run(const command_line &chosen) {
         auto size = diomp::parse_size(chosen.memory);
         DIOMP_TRY(size);
         memory_bytes = size.value();
+        if (memory_bytes > diomp::offload::service::max_memory_bytes()) {
+            return diomp::error(
+                OMPX_ERR_ARG,
+                fmt::format("--memory {}: the memory of a device is in the address space of its "
+                            "clients, which has {} for it",
+                            chosen.memory,
+                            diomp::format_size(diomp::offload::service::max_memory_bytes())),
+                "pass the memory that one client may use");
+        }
     }
     if (chosen.ends_with_parent || chosen.attached) {
         ::prctl(PR_SET_PDEATHSIG, parent_death_signal(original));

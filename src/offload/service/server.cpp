@@ -7,6 +7,7 @@
 #include "offload/remote_table.h"
 #include "offload/service/session.h"
 #include "offload/service/target.h"
+#include "transport/arena.h"
 #include "transport/registration.h"
 
 #include <fmt/format.h>
@@ -109,6 +110,8 @@ remote::device_description describe_host() {
     made.has_rdma_adapter = transport::has_rdma_adapter();
     return made;
 }
+
+std::uint64_t max_memory_bytes() { return transport::arena::max_span(); }
 
 server::server(unique_fd listener, secure::secret token, server_options chosen)
     : listener_(std::move(listener)), token_(std::move(token)), chosen_(std::move(chosen)),

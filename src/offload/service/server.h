@@ -30,6 +30,8 @@ struct lent_device {
 
 /// The part of a description that is the same for all devices of this host.
 [[nodiscard]] remote::device_description describe_host();
+/// Largest memory of a device: it has the addresses of a client's segments.
+std::uint64_t max_memory_bytes();
 
 struct server_options {
     std::vector<lent_device> devices;
