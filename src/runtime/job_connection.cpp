@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
@@ -152,6 +153,10 @@ std::unique_ptr<transport::arena> job_connection::keep_arena() { return std::mov
 void job_connection::on_peer_lost(world_rank peer, std::string why) {
     launcher_->report_peer_failure(peer);
     if (errors_.load() == error_policy::abort) {
+        // Where the launcher ends the job, ranks end one after the other: this one, too, in a
+        // moment.
+        constexpr std::chrono::milliseconds time_to_end_ranks{300};
+        std::this_thread::sleep_for(time_to_end_ranks);
         // This may be the only thread that notices the loss: the others may compute without calls.
         std::string const text =
             fmt::format("rank {} ({}): {}", job().rank.value(), job().host, why);

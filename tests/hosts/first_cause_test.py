@@ -42,6 +42,9 @@ class first_cause_test(unittest.TestCase):
     def test_abort(self):
         self.ends("ompx5")
 
+    def test_abort_with_success(self):
+        self.ends("ompx0")
+
     def test_sigkill(self):
         self.ends(str(int(signal.SIGKILL)))
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // usage: ends_badly PHASE ACTION RANK
-// One rank ends by ACTION (exit3, _exit4, _exit0, ompx5, or a signal's number) while all ranks are
-// in PHASE: none of the others may take the blame for it. With DIOMP_ERRORS=return they leave with
-// status 1 by themselves. For first_cause_test.py and hosts/first_cause_test.py.
+// One rank ends by ACTION (exit3, _exit4, _exit0, ompx5, ompx0, or a signal's number) while all
+// ranks are in PHASE: none of the others may take the blame for it. With DIOMP_ERRORS=return they
+// leave with status 1 by themselves. For first_cause_test.py and hosts/first_cause_test.py.
 #include <diomp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +25,8 @@ static void end_badly(void) {
         _exit(0);
     } else if (strcmp(action, "ompx5") == 0) {
         ompx_abort(5);
+    } else if (strcmp(action, "ompx0") == 0) {
+        ompx_abort(0);
     }
     kill(getpid(), atoi(action));
     pause();

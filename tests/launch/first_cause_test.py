@@ -39,6 +39,9 @@ class first_cause_test(job_case):
     def test_abort(self):
         self.ends("ompx5")
 
+    def test_abort_with_success(self):
+        self.ends("ompx0")
+
     def test_sigkill(self):
         self.ends("9")
 
