@@ -64,7 +64,8 @@ OMPX_API_ int ompx_free(void *ptr) OMPX_NOEXCEPT_;
  * call includes a fence and returns after all ranks have copied, so that puts may follow at once;
  * it completes what was put to the block before the call, and nothing else may access the block
  * meanwhile. With a NULL ptr allocates symmetric memory; with 0 bytes frees the block and returns
- * NULL. On an error returns NULL, on all ranks, and the block stays as it is: OMPX_ERR_NOMEM,
+ * NULL, but asymmetric memory only if all ranks pass 0: otherwise such a rank keeps a block of 0
+ * bytes. On an error returns NULL, on all ranks, and the block stays as it is: OMPX_ERR_NOMEM,
  * OMPX_ERR_MISMATCH, or OMPX_ERR_ADDRESS if no allocation starts at ptr. Compare shmem_realloc
  * (OpenSHMEM 1.5).
  */

@@ -204,10 +204,6 @@ void *ompx_realloc(void *ptr, size_t nbytes) noexcept {
     if (ptr == nullptr) {
         return allocate("ompx_realloc", DIOMP_SITE, OMPX_MEM_SYMMETRIC, nbytes, 0);
     }
-    if (nbytes == 0) {
-        release("ompx_realloc", DIOMP_SITE, ptr);
-        return nullptr;
-    }
     return reallocate_in_kind("ompx_realloc", DIOMP_SITE, ptr, nbytes);
 }
 
@@ -277,15 +273,15 @@ OMPX_API_ void *omp_realloc(void *ptr, size_t nbytes, allocator_handle allocator
     if (!info && kind == OMPX_MEM_NONE) {
         return forward_realloc(ptr, nbytes, allocator, free_allocator);
     }
+    // reallocate_in_kind() also reports an address that does not start an allocation.
+    if (info && (allocator == null_allocator || info->kind == kind || info->base != ptr)) {
+        return reallocate_in_kind("omp_realloc", DIOMP_SITE, ptr, nbytes);
+    }
     if (nbytes == 0) {
         omp_free(ptr, free_allocator);
         return nullptr;
     }
     if (info) {
-        // reallocate_in_kind() also reports an address that does not start an allocation.
-        if (allocator == null_allocator || info->kind == kind || info->base != ptr) {
-            return reallocate_in_kind("omp_realloc", DIOMP_SITE, ptr, nbytes);
-        }
         freed_by_all = is_collective(info->kind);
     }
     void *made = omp_alloc(nbytes, allocator);

@@ -14,6 +14,7 @@ namespace diomp {
 struct memory_mapping {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
+    bool is_readable = false;
     bool is_writable = false;
     std::uint64_t offset = 0; ///< in the file
     dev_t device = 0;
@@ -40,6 +41,7 @@ bool visit_mappings(Visit &&visit) {
                         &found.offset, &major_device, &minor_device, &found.inode) != 7) {
             continue; // the rest of a long line
         }
+        found.is_readable = rights[0] == 'r';
         found.is_writable = rights[1] == 'w';
         found.device = makedev(major_device, minor_device);
         found.line = line;

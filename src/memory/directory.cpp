@@ -2,6 +2,7 @@
 #include "memory/directory.h"
 
 #include "base/assert.h"
+#include "base/mappings.h"
 #include "messaging/call.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
@@ -28,7 +29,7 @@ std::optional<address_range> containing(const std::map<std::uint64_t, std::uint6
     if (address - found->first > found->second) {
         return std::nullopt;
     }
-    return address_range{found->first, found->second, OMPX_MEM_REGISTERED};
+    return address_range{found->first, found->second, OMPX_MEM_REGISTERED, true};
 }
 
 /// Whether the process has memory at all addresses of the range: otherwise the first message that
@@ -41,6 +42,24 @@ bool is_mapped(std::uint64_t base, std::uint64_t nbytes) {
     return !__builtin_add_overflow(base, nbytes, &end) &&
            (::msync(reinterpret_cast<void *>(first), end - first, MS_ASYNC) == 0 ||
             errno != ENOMEM);
+}
+
+/// What all pages of a range allow now: a message that does more would end the process.
+struct page_rights {
+    bool is_readable = true;
+    bool is_writable = true;
+};
+
+page_rights rights_of(std::uint64_t base, std::uint64_t nbytes) {
+    page_rights all;
+    visit_mappings([&](const memory_mapping &each) {
+        if (each.end > base && each.begin < base + nbytes) {
+            all.is_readable = all.is_readable && each.is_readable;
+            all.is_writable = all.is_writable && each.is_writable;
+        }
+        return each.begin < base + nbytes;
+    });
+    return all;
 }
 
 } // namespace
@@ -62,6 +81,11 @@ status directory::add(std::uint64_t base, std::uint64_t nbytes) {
                      "allocation",
                      "pass the address and the size in bytes of memory that exists");
     }
+    page_rights const rights = rights_of(base, nbytes);
+    if (!rights.is_readable) {
+        return error(OMPX_ERR_ADDRESS, "the range has memory that this process cannot read",
+                     "register memory after its protection allows accesses");
+    }
     std::lock_guard const guard(mutex_);
     auto const next = registered_.lower_bound(base);
     auto const clash = [&](const std::pair<const std::uint64_t, std::uint64_t> &other) {
@@ -80,6 +104,9 @@ status directory::add(std::uint64_t base, std::uint64_t nbytes) {
         }
     }
     registered_.emplace_hint(next, base, nbytes);
+    if (!rights.is_writable) {
+        read_only_.insert(base);
+    }
     return {};
 }
 
@@ -89,13 +116,18 @@ status directory::remove(std::uint64_t base) {
         return error(OMPX_ERR_ADDRESS, "no registered range starts there",
                      "pass the address that was given to ompx_register, once");
     }
+    read_only_.erase(base);
     published_by(self_)->registration_generation.fetch_add(1, std::memory_order_release);
     return {};
 }
 
 std::optional<address_range> directory::find_own(std::uint64_t address) const {
     std::shared_lock const guard(mutex_);
-    return containing(registered_, address);
+    auto found = containing(registered_, address);
+    if (found) {
+        found->is_writable = !read_only_.contains(found->base);
+    }
+    return found;
 }
 
 std::optional<address_range> directory::find_cached(world_rank peer, std::uint64_t address,
@@ -192,7 +224,7 @@ void directory::on_request(const transport::message &incoming) {
     } else {
         auto const start = reinterpret_cast<std::uint64_t>(own_.base());
         if (auto const found = own_.find(request.address - start)) {
-            reply.range = {start + found->offset, found->nbytes, found->kind};
+            reply.range = {start + found->offset, found->nbytes, found->kind, true};
         }
     }
     calls_.reply(incoming.source, request.header.id, reply);

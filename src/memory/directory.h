@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 
 namespace diomp::messaging {
@@ -30,6 +31,7 @@ struct address_range {
     std::uint64_t base = 0;
     std::uint64_t nbytes = 0;
     ompx_mem_kind_t kind = OMPX_MEM_NONE;
+    bool is_writable = true; ///< of an own range; not transmitted
 };
 
 /// Any thread. Create before engine.start().
@@ -41,6 +43,7 @@ public:
     directory(const segment &own, messaging::engine &engine, messaging::call_service &calls,
               world_rank self);
 
+    /// OMPX_ERR_ADDRESS: the range overlaps another one, or has addresses that cannot be read now.
     status add(std::uint64_t base, std::uint64_t nbytes);
     status remove(std::uint64_t base);
     /// The registered range of this rank that contains the address.
@@ -85,8 +88,9 @@ private:
     messaging::call_service &calls_;
     world_rank self_;
     transport::handler_id handler_;
-    mutable std::shared_mutex mutex_;                   ///< leaf lock over the two below
+    mutable std::shared_mutex mutex_;                   ///< leaf lock over those below
     std::map<std::uint64_t, std::uint64_t> registered_; ///< base -> nbytes, disjoint
+    std::set<std::uint64_t> read_only_;                 ///< bases of ranges that cannot be written
     std::map<world_rank, peer_cache> cache_;            ///< peers that were queried
     std::size_t num_cached_ = 0;                        ///< ranges of all peers
 };

@@ -25,7 +25,8 @@ void ack_window::close(std::uint64_t number, world_rank peer, int failure) {
             failure == OMPX_ERR_ADDRESS
                 ? error(OMPX_ERR_ADDRESS,
                         fmt::format("rank {} refused an earlier put_signal or atomic operation: "
-                                    "the memory was unregistered meanwhile",
+                                    "the memory was unregistered meanwhile, or it was read-only "
+                                    "when it was registered",
                                     peer.value()),
                         "fence before the owner unregisters its memory")
                 : error(static_cast<ompx_status>(failure),

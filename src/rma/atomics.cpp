@@ -122,7 +122,7 @@ status atomics::run_at_target(world_rank peer, const memory::location &target,
     });
     DIOMP_TRY(reply);
     if (reply.value().refused != 0) {
-        return remote_.refused(peer, target, request.nbytes);
+        return remote_.refused(peer, target, request.nbytes, access::write);
     }
     if (result != nullptr) {
         std::memcpy(result, reply.value().old.data(), request.nbytes);

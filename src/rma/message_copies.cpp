@@ -4,6 +4,8 @@
 #include "memory/directory.h"
 #include "memory/memory.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -18,7 +20,7 @@ constexpr std::size_t window_bytes = std::size_t{128} << 10;
 } // namespace
 
 bool is_exposed(const memory::segment &own, const memory::directory &directory,
-                std::uint64_t address, std::size_t nbytes) {
+                std::uint64_t address, std::size_t nbytes, access how) {
     std::uint64_t const offset = address - reinterpret_cast<std::uint64_t>(own.base());
     if (offset < own.size_bytes()) {
         return nbytes <= own.size_bytes() - offset;
@@ -29,7 +31,21 @@ bool is_exposed(const memory::segment &own, const memory::directory &directory,
         return nbytes <= devices.size() - on_device;
     }
     auto const range = directory.find_own(address);
-    return range && nbytes <= range->base + range->nbytes - address;
+    return range && nbytes <= range->base + range->nbytes - address &&
+           (how == access::read || range->is_writable);
+}
+
+error refused_error(world_rank owner, access how) {
+    return how == access::read
+               ? error(OMPX_ERR_ADDRESS,
+                       fmt::format("rank {} has unregistered the range meanwhile", owner.value()),
+                       "unregister after a barrier that follows the last transfer")
+               : error(OMPX_ERR_ADDRESS,
+                       fmt::format("rank {} has unregistered the range meanwhile, or it was "
+                                   "read-only when it was registered",
+                                   owner.value()),
+                       "unregister after a barrier that follows the last transfer; register "
+                       "memory that is written when it can be written");
 }
 
 message_copies::message_copies(messaging::engine &engine, const memory::segment &own,
@@ -98,7 +114,7 @@ void message_copies::send_bytes(world_rank peer, transport::handler_id handler, 
 void message_copies::on_put(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
-    bool const exposed = is_exposed(own_, directory_, head.remote, head.nbytes);
+    bool const exposed = is_exposed(own_, directory_, head.remote, head.nbytes, access::write);
     if (exposed) {
         std::memcpy(reinterpret_cast<std::byte *>(head.remote + head.offset),
                     incoming.payload.data() + sizeof(head), head.chunk_bytes);
@@ -113,7 +129,7 @@ void message_copies::on_put(const transport::message &incoming) {
 void message_copies::on_get(const transport::message &incoming) {
     header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
-    if (!is_exposed(own_, directory_, head.remote, head.nbytes)) {
+    if (!is_exposed(own_, directory_, head.remote, head.nbytes, access::read)) {
         head.ack = static_cast<std::uint32_t>(-OMPX_ERR_ADDRESS);
         engine_.send(incoming.source, ack_handler_, head);
         return;

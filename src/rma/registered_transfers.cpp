@@ -78,9 +78,7 @@ status registered_transfers::move_by_messages(direction dir, world_rank peer, st
         });
         DIOMP_TRY(reply);
         if (reply.value().refused != 0) {
-            return error(OMPX_ERR_ADDRESS,
-                         fmt::format("rank {} has unregistered the range meanwhile", peer.value()),
-                         "unregister after a barrier that follows the last transfer");
+            return refused_error(peer, dir == direction::get ? access::read : access::write);
         }
         if (dir == direction::get) {
             std::memcpy(here + done, bounce, chunk);

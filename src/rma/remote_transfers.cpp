@@ -88,19 +88,18 @@ status remote_transfers::wait_for(direction dir, world_rank peer, const memory::
     if (!location.in_segment) {
         copies_.cancel(pooled_completion.count());
         if (waited.failure().code() == OMPX_ERR_ADDRESS) {
-            return refused(peer, location, nbytes);
+            return refused(peer, location, nbytes,
+                           dir == direction::get ? access::read : access::write);
         }
     }
     return waited;
 }
 
 status remote_transfers::refused(world_rank peer, const memory::location &location,
-                                 std::size_t nbytes) {
+                                 std::size_t nbytes, access how) {
     directory_.invalidate(peer);
     DIOMP_TRY(space_.locate(peer, reinterpret_cast<const void *>(location.remote_address), nbytes));
-    return error(OMPX_ERR_ADDRESS,
-                 fmt::format("rank {} has unregistered the range meanwhile", peer.value()),
-                 "unregister after a barrier that follows the last transfer");
+    return refused_error(peer, how);
 }
 
 result<path> remote_transfers::move(direction dir, world_rank peer,

@@ -278,8 +278,9 @@ void signals::on_signal(const transport::message &incoming) {
     signal_header head;
     std::memcpy(&head, incoming.payload.data(), sizeof(head));
     bool const exposed =
-        (head.nbytes == 0 || is_exposed(own_, directory_, head.address, head.nbytes)) &&
-        is_exposed(own_, directory_, head.signal, sizeof(std::uint64_t));
+        (head.nbytes == 0 ||
+         is_exposed(own_, directory_, head.address, head.nbytes, access::write)) &&
+        is_exposed(own_, directory_, head.signal, sizeof(std::uint64_t), access::write);
     if (exposed && head.nbytes > 0) {
         std::memcpy(reinterpret_cast<std::byte *>(head.address),
                     incoming.payload.data() + sizeof(head), head.nbytes);

@@ -44,7 +44,8 @@ void target_requests::on_request(const transport::message &incoming) {
     target_request request;
     std::memcpy(&request, incoming.payload.data(), sizeof(request));
     target_reply reply;
-    if (!is_exposed(own_, directory_, request.address, request.nbytes)) {
+    access const how = request.what == request_kind::get ? access::read : access::write;
+    if (!is_exposed(own_, directory_, request.address, request.nbytes, how)) {
         reply.refused = 1;
         finish(incoming.source, request, reply);
         return;

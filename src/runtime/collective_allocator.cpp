@@ -219,6 +219,17 @@ result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
     call.type = static_cast<std::uint32_t>(
         segment_.pointer_of(found.value().offset).value_or(found.value().offset) /
         memory::heap::granule_bytes);
+    bool is_empty = nbytes == 0;
+    if (kind == OMPX_MEM_ASYMMETRIC) { // a block of 0 bytes remains unless all ranks want none
+        auto const call_lock = groups_.world().lock_calls();
+        auto agreed = groups_.world().agree(call, is_empty ? std::nullopt : std::optional(nbytes));
+        DIOMP_TRY(agreed);
+        is_empty = !agreed.value();
+    }
+    if (is_empty) {
+        DIOMP_TRY(free(ptr));
+        return static_cast<void *>(nullptr);
+    }
     auto fresh = allocate_as(call, kind, nbytes, default_alignment, contents::undefined);
     DIOMP_TRY(fresh);
     std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));

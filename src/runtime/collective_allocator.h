@@ -52,8 +52,9 @@ public:
     /// OMPX_ERR_UNSUPPORTED if the device's memory is not in the global address space.
     result<void *> allocate_on_device(int device, ompx_mem_kind_t kind, std::size_t nbytes);
     status free_on_device(int device, void *ptr);
-    /// Allocates anew, copies and frees; collective for symmetric and asymmetric memory. After an
-    /// error the old block is as it was. Errors: those of allocate and free.
+    /// Allocates anew, copies and frees; collective for symmetric and asymmetric memory. Null: 0
+    /// bytes, of asymmetric memory on all ranks. After an error the old block is as it was. Errors:
+    /// those of allocate and free.
     result<void *> reallocate(void *ptr, std::size_t nbytes);
     /// Registers private memory that every rank has, and moves static data to symmetric memory.
     /// Collective. Errors: OMPX_ERR_ADDRESS on all ranks if one cannot register its range,

@@ -110,6 +110,30 @@ TEST(reallocation, of_asymmetric_memory_gives_each_rank_its_size) {
     EXPECT_EQ(ompx_free(p), 0);
 }
 
+TEST(reallocation, of_asymmetric_memory_to_nothing_on_some_ranks_keeps_empty_blocks) {
+    std::size_t const blocks = segment().num_allocations;
+    auto *p = static_cast<std::int64_t *>(ompx_alloc(me == 0 ? 0 : 800, 0, OMPX_MEM_ASYMMETRIC));
+    ASSERT_NE(p, nullptr);
+    for (int round = 0; round < 6 && ranks > 1; ++round) {
+        bool const is_empty = me % 2 == round % 2;
+        p = static_cast<std::int64_t *>(ompx_realloc(p, is_empty ? 0 : 1000));
+        ASSERT_NE(p, nullptr);
+        EXPECT_EQ(about(p).kind, OMPX_MEM_ASYMMETRIC);
+        std::int64_t const word = value(me, static_cast<std::size_t>(round));
+        if (next % 2 != round % 2) {
+            ASSERT_EQ(ompx_put(next, ompx_global_ptr(p, next, nullptr), &word, 8), 0);
+        }
+        ASSERT_EQ(ompx_barrier(), 0);
+        if (!is_empty) {
+            EXPECT_EQ(p[0], value(before, static_cast<std::size_t>(round)));
+        }
+        ASSERT_EQ(ompx_barrier(), 0);
+    }
+    EXPECT_EQ(ompx_realloc(p, 0), nullptr);
+    EXPECT_EQ(segment().num_allocations, blocks);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
 TEST(reallocation, of_nothing_allocates_symmetric_memory) {
     void *const p = ompx_realloc(nullptr, 100);
     ASSERT_NE(p, nullptr);
@@ -162,7 +186,11 @@ TEST_P(failed, leaves_the_block_as_it_was) {
             EXPECT_EQ(ompx_realloc(me == 0 ? nullptr : p, 800), nullptr);
             EXPECT_THAT(std::string(ompx_last_error()), testing::HasSubstr("reallocation"));
         }
-        EXPECT_EQ(ompx_realloc(p, me == 0 ? 0 : 800), nullptr);
+        if (me == 0) {
+            EXPECT_EQ(ompx_free(p), OMPX_ERR_MISMATCH);
+        } else {
+            EXPECT_EQ(ompx_realloc(p, 800), nullptr);
+        }
         EXPECT_THAT(std::string(ompx_last_error()), testing::HasSubstr("disagree"));
         EXPECT_EQ(ompx_free(other), 0);
         is_unchanged();

@@ -3,12 +3,14 @@
 #include "support/nodes.h"
 #include "support/patterns.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -320,6 +322,52 @@ TEST(transfer, memory_that_the_program_already_has_is_reachable_once_registered)
     ompx_barrier();
     ASSERT_EQ(ompx_unregister(own), 0);
     std::free(own);
+    ompx_barrier();
+}
+
+/// What would end the owner, if it did what it is asked to, is an error of the asking rank.
+TEST(transfer, writes_to_registered_memory_that_is_read_only_are_errors) {
+    constexpr std::size_t nbytes = 300000; // several chunks of the message path
+    auto const map = [](int rights) {
+        return static_cast<std::uint8_t *>(
+            ::mmap(nullptr, nbytes, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    };
+    int const mode = ompx_set_errors(OMPX_ERRORS_RETURN, OMPX_SCOPE_LIBRARY);
+    auto *const hidden = map(PROT_NONE);
+    EXPECT_EQ(ompx_register(hidden, nbytes), OMPX_ERR_ADDRESS);
+    EXPECT_THAT(ompx_last_error(), testing::HasSubstr("cannot read"));
+    auto *const own = map(PROT_READ);
+    ASSERT_EQ(ompx_register(own, nbytes), 0);
+    std::vector<std::uint8_t *> everyones(static_cast<std::size_t>(ranks));
+    ASSERT_EQ(ompx_allgather(everyones.data(), &own, sizeof(own), nullptr), 0);
+    int const to = (me + 1) % ranks;
+    std::uint8_t *const there = everyones[static_cast<std::size_t>(to)];
+    std::vector<std::uint8_t> data(nbytes, 1);
+    ASSERT_EQ(ompx_get(data.data(), to, there, nbytes), 0);
+    EXPECT_EQ(std::count(data.begin(), data.end(), 0), static_cast<long>(nbytes));
+    if (ranks > 1) {
+        auto const first_error = [](int called) { // a put may report it at the fence
+            int const fenced = ompx_fence();
+            return called != 0 ? called : fenced;
+        };
+        std::uint64_t const one = 1;
+        std::uint64_t old = 0;
+        auto *const word = reinterpret_cast<std::uint64_t *>(there);
+        for (std::size_t const n : {std::size_t{8}, nbytes}) {
+            EXPECT_EQ(first_error(ompx_put(to, there, data.data(), n)), OMPX_ERR_ADDRESS) << n;
+        }
+        EXPECT_EQ(first_error(ompx_put_signal(to, nullptr, nullptr, 0, word, 1, OMPX_SIGNAL_SET)),
+                  OMPX_ERR_ADDRESS);
+        EXPECT_EQ(first_error(ompx_atomic_add(to, word, &one, OMPX_UINT64)), OMPX_ERR_ADDRESS);
+        EXPECT_EQ(first_error(ompx_atomic_fetch(to, word, &one, &old, OMPX_UINT64, OMPX_SUM)),
+                  OMPX_ERR_ADDRESS);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+    EXPECT_EQ(own[0], 0);
+    ASSERT_EQ(ompx_unregister(own), 0);
+    ompx_set_errors(static_cast<ompx_errors_t>(mode), OMPX_SCOPE_LIBRARY);
+    ::munmap(own, nbytes);
+    ::munmap(hidden, nbytes);
     ompx_barrier();
 }
 

@@ -31,10 +31,13 @@ class segment;
 namespace diomp::rma {
 
 /// Whether peers may access [address, address + nbytes) of this rank: in its segment, in the memory
-/// of its host devices, or registered. The owner checks this for
+/// of its host devices, or registered, and not read-only if they write. The owner checks this for
 /// every message that names an address.
+enum class access : bool { read, write };
 bool is_exposed(const memory::segment &own, const memory::directory &directory,
-                std::uint64_t address, std::size_t nbytes);
+                std::uint64_t address, std::size_t nbytes, access how);
+/// The owner has refused a transfer, for the reasons that is_exposed() has.
+error refused_error(world_rank owner, access how);
 
 /// Longest message of a copy: longer ones would only pass through the caches once more.
 inline constexpr std::size_t max_copy_message_bytes = std::size_t{16} << 10;

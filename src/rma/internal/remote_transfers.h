@@ -65,7 +65,8 @@ public:
     status flush(world_rank peer);
 
     /// After the owner's refusal: drops the cached ranges of the peer and composes the error.
-    status refused(world_rank peer, const memory::location &location, std::size_t nbytes);
+    status refused(world_rank peer, const memory::location &location, std::size_t nbytes,
+                   access how);
     /// "waiting for a put of ...".
     static std::string describe(direction dir, world_rank peer, std::size_t nbytes);
 

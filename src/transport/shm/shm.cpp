@@ -196,7 +196,13 @@ private:
             if (moved < 0 && errno == ESRCH) { // the launcher knows why it has ended
                 return error(OMPX_ERR_PEER, std::move(what) + ": it has ended");
             }
-            return system_error(std::move(what), moved < 0 ? errno : EFAULT);
+            if (moved == 0 || errno == EFAULT) {
+                return error(OMPX_ERR_ADDRESS,
+                             std::move(what) + ": one of the two has no such memory there, or it "
+                                               "does not allow this access",
+                             "see whether the memory was unmapped or is read-only");
+            }
+            return system_error(std::move(what), errno);
         }
         return {};
     }
