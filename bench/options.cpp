@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
 #include <cstdlib>
+#include <string>
 
 namespace diomp::bench {
 namespace {
@@ -31,14 +33,22 @@ const std::vector<subcommand> &common_subcommands() {
 }
 
 void add_measurement_options(CLI::App &app, options &into) {
+    // Comparisons with NaN are false, so that a range does not refuse it.
+    CLI::Validator const is_number(
+        [](const std::string &text) {
+            return std::isnan(std::strtod(text.c_str(), nullptr)) ? "it is not a number" : "";
+        },
+        "");
     app.add_option("--min-time", into.how.min_time_s, "minimum seconds per sample")
         ->check(CLI::Range(1e-6, 60.0))
+        ->check(is_number)
         ->capture_default_str();
     app.add_option("--repeat", into.how.samples, "samples per measurement")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
     app.add_option("--warm-up", into.how.warm_up_s, "seconds before the first measurement")
         ->check(CLI::Range(0.0, 60.0))
+        ->check(is_number)
         ->capture_default_str();
     app.add_option("--json", into.json, "write the rows to this file as JSON");
     app.add_option("--csv", into.csv, "write the rows to this file as CSV");

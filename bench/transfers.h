@@ -8,6 +8,7 @@
 #include "session.h"
 
 #include <atomic>
+#include <cstdio>
 #include <optional>
 #include <sched.h>
 #include <thread>
@@ -362,6 +363,12 @@ void bench_rate(session<Library> &with) {
     for (const int threads : with.wanted.threads) {
         if (!with.library.allows_threads(threads) ||
             static_cast<std::size_t>(threads) * detail::rate_stride_bytes > with.largest_bytes) {
+            if (with.library.rank() == 0) {
+                std::fprintf(stderr, "rate: not measured with %d threads: %s\n", threads,
+                             with.library.allows_threads(threads)
+                                 ? "--sizes is too small for them"
+                                 : "the library does not allow them");
+            }
             continue;
         }
         const body run = [&with, threads](std::uint64_t batches) {

@@ -7,6 +7,7 @@
 #include "coll/network_costs.h"
 #include "group/group.h"
 #include "group/registry.h"
+#include "group/segment_workspace.h"
 #include "messaging/engine.h"
 #include "network.h"
 #include "transport/conduit.h"

@@ -132,6 +132,17 @@ void check(const arguments &given) {
         if (nbytes % sizeof(double) != 0) {
             throw std::runtime_error("--sizes takes multiples of 8 bytes");
         }
+        // What a collective moves is a multiple of it, and each rank may have it in memory.
+        constexpr std::size_t max_bytes = std::size_t{1} << 40;
+        auto const ranks = static_cast<std::size_t>(given.hardware.num_nodes) *
+                           static_cast<std::size_t>(given.hardware.ranks_per_node);
+        auto const memory = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        if (nbytes > max_bytes / ranks || (given.verifies && nbytes > memory / ranks / 2)) {
+            throw std::runtime_error(
+                fmt::format("--sizes: {} ranks cannot have {} bytes each{}", ranks, nbytes,
+                            given.verifies ? " in the memory of this machine" : ""));
+        }
     }
 }
 
@@ -231,6 +242,15 @@ void run(const arguments &given, s4u::Engine &engine) {
 
 } // namespace
 
+/// The exit status after what has been printed.
+static int finish_output() {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+        return 0;
+    }
+    fmt::print(stderr, "diomp-sim: the output cannot be written\n");
+    return 1;
+}
+
 int main(int argc, char **argv) {
     int num_engine_words = 1; // the program's name: SimGrid would print its own --help
     s4u::Engine engine(&num_engine_words, argv);
@@ -245,7 +265,7 @@ int main(int argc, char **argv) {
     }
     if (given.prints_platform) {
         fmt::print("{}", platform_xml(given.hardware));
-        return 0;
+        return finish_output();
     }
     try {
         run(given, engine);
@@ -253,5 +273,5 @@ int main(int argc, char **argv) {
         fmt::print(stderr, "diomp-sim: {}\n", failure.what());
         return 1;
     }
-    return 0;
+    return finish_output();
 }

@@ -7,8 +7,10 @@
 #include "base/service_thread.h"
 #include "device_coll/session_call.h"
 #include "group/registry.h"
+#include "messaging/engine.h"
 #include "runtime/runtime.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -30,8 +32,9 @@ struct region_group {
 };
 
 struct host_groups {
-    std::mutex mutex;                              ///< leaf lock
-    std::condition_variable creation_over;         ///< of a group of regions
+    std::mutex mutex;                      ///< leaf lock
+    std::condition_variable creation_over; ///< of a group of regions
+    bool is_stuck = false;                 ///< a creation has not ended within creation_limit
     std::map<std::uint64_t, ompx_group_t> created; ///< by session_call::group
     std::map<ompx_group_t, region_group> of_regions;
 };
@@ -41,25 +44,42 @@ host_groups &groups_of_host() {
     return only;
 }
 
-/// Waits until the group is not under creation, which does not depend on regions. Null: there is no
+/// How long a host waits for the creation of a group that it frees. It does not depend on regions,
+/// so it takes this long only if a session of another member stands still.
+constexpr std::chrono::seconds creation_limit{30};
+
+/// Waits until the group is not under creation, or for `limit_s`; 0: no limit. Null: there is no
 /// such handle.
 const region_group *await(host_groups &known, std::unique_lock<std::mutex> &lock,
-                          ompx_group_t handle) {
+                          ompx_group_t handle, double limit_s) {
     const region_group *found = nullptr;
-    known.creation_over.wait(lock, [&] {
+    auto const is_over = [&] {
         auto const at = known.of_regions.find(handle);
         found = at == known.of_regions.end() ? nullptr : &at->second;
         return found == nullptr || !found->is_in_creation;
-    });
+    };
+    if (limit_s == 0) {
+        known.creation_over.wait(lock, is_over);
+    } else {
+        known.creation_over.wait_for(lock, std::chrono::duration<double>(limit_s), is_over);
+    }
     return found;
+}
+
+double timeout_s() {
+    return diomp::api::g_runtime.load()->connection().engine().options().timeout_s;
 }
 
 result<ompx_group_t> find_for_region(ompx_group_t handle) {
     host_groups &known = groups_of_host();
     std::unique_lock lock(known.mutex);
-    const region_group *const found = await(known, lock, handle);
+    const region_group *const found = await(known, lock, handle, timeout_s());
     if (found == nullptr) {
         return OMPX_GROUP_NONE;
+    }
+    if (found->is_in_creation) {
+        return error(OMPX_ERR_TIMEOUT, "the other members' devices have not created the group yet",
+                     "see whether a device of another rank stands still");
     }
     if (found->own == nullptr) {
         return error(OMPX_ERR_STATE,
@@ -75,8 +95,11 @@ void create_for_regions(const session_group &of_host) {
         of_host.ranks, session_group::of_regions(of_host.group));
     host_groups &known = groups_of_host();
     std::lock_guard const guard(known.mutex);
-    known.of_regions[of_host.handle] = {false, made ? made.value() : nullptr,
-                                        made ? std::string() : made.failure().message()};
+    auto const waiting = known.of_regions.find(of_host.handle);
+    if (waiting != known.of_regions.end()) { // the host has not given up the group meanwhile
+        waiting->second = {false, made ? made.value() : nullptr,
+                           made ? std::string() : made.failure().message()};
+    }
     known.creation_over.notify_all();
 }
 
@@ -142,7 +165,12 @@ int32_t diomp_session_group(const char *group, size_t group_bytes) noexcept {
         }).detach();
         return 0;
     }
-    const region_group *const found = await(known, lock, described.handle);
+    double const own_limit = timeout_s();
+    double const limit_s = known.is_stuck   ? 1e-3
+                           : own_limit == 0 ? std::chrono::duration<double>(creation_limit).count()
+                                            : own_limit;
+    const region_group *const found = await(known, lock, described.handle, limit_s);
+    known.is_stuck = found != nullptr && found->is_in_creation;
     bool const exists = found != nullptr && found->own != nullptr;
     if (exists) { // until the hosts of all members have agreed to free it
         known.created[session_group::of_regions(described.group)] = found->own;

@@ -8,7 +8,6 @@
 #include "coll/internal/select.h"
 #include "coll/internal/two_level.h"
 #include "group/protocol_log.h"
-#include "rma/event.h"
 
 #include <fmt/core.h>
 
@@ -151,7 +150,9 @@ status run_selected(execution &call) {
     if (chosen.method == algorithm::inline_data) {
         return run_inline_data(call);
     }
-    DIOMP_TRY(call.members.barrier().wait_all_arrived());
+    sync::call_scope const rounds(call.members.barrier());
+    call.members.barrier().restart().note_several_rounds();
+    DIOMP_TRY(call.members.begin_call());
     call.try_zero_copy = chosen.try_zero_copy;
     return run_with_stage_buffers(call, chosen);
 }
@@ -195,7 +196,7 @@ status run_ranks(group::group &members, const request &args, const options &chos
                             signature,
                             reduce,
                             unit_bytes};
-        return run_two_level(call);
+        return members.internode()->make_call([&] { return run_two_level(call); });
     }
     execution call{members.local_members(), args, chosen, signature, reduce, unit_bytes};
     return run_intra_node_call(call);
@@ -244,7 +245,7 @@ status collectives::arrive_and_wait(group::group &members, const request &args,
                                     const sync::round_payload &payload,
                                     std::span<const std::byte> staged) {
     group::local_group &local_members = members.local_members();
-    DIOMP_TRY(local_members.barrier().wait_all_arrived());
+    DIOMP_TRY(local_members.begin_call());
     if (!staged.empty()) {
         std::memcpy(local_members.next_stage_buffer(), staged.data(), staged.size());
     }
@@ -276,6 +277,8 @@ status collectives::run_locked(group::group &members, const request &args,
     }
     member_map const map(members);
     bool const as_ranks = is_rank_call(map, args);
+    sync::call_scope const rounds(members.local_members().barrier(),
+                                  as_ranks ? sync::call_rounds::equal : sync::call_rounds::several);
     bool const has_endpoint_buffers =
         as_ranks && (own.front().dst != args.dst || own.front().src != args.src);
     request endpoint_args;
@@ -309,24 +312,6 @@ status collectives::run_locked(group::group &members, const request &args,
         }
     }
     return take_late_mismatch(members);
-}
-
-result<ompx_event *> collectives::start(group::group &members, const request &args) {
-    return start(members, args, {{args.dst, args.src, nullptr}});
-}
-
-result<ompx_event *> collectives::start(group::group &members, const request &args,
-                                        std::vector<endpoint_buffers> own) {
-    if (args.what != operation::barrier) {
-        DIOMP_TRY(check(members, args, own));
-    }
-    auto event = std::make_unique<ompx_event>();
-    event->operation = sync::name_of(args.what);
-    members.calls().submit([this, &members, args, own = std::move(own), event = event.get()] {
-        event->complete(run_locked(members, args, own, true));
-        members.wake_waiters();
-    });
-    return event.release();
 }
 
 } // namespace diomp::coll

@@ -196,7 +196,8 @@ status intra_node_exchange::run() {
         copy_own();
         return {};
     }
-    DIOMP_TRY(local_.barrier().wait_all_arrived());
+    local_.barrier().restart().note_several_rounds();
+    DIOMP_TRY(local_.begin_call());
     if (needs_large_stage_buffers() && local_.stage_buffers().may_grow()) {
         DIOMP_TRY(local_.grow_stage_buffers(call_.signature, large_stage_bytes,
                                             call_.chosen.stage_buffer_half_bytes));

@@ -25,7 +25,7 @@ struct arena_buffers {
 /// Publishes the own buffers and gets those of all members in one round.
 result<arena_buffers> find_in_arena(const member_call &call) {
     group::local_group &local_members = call.members.local_members();
-    DIOMP_TRY(local_members.barrier().wait_all_arrived());
+    DIOMP_TRY(local_members.begin_call());
     bool usable = true;
     std::vector<buffer_view> own;
     for (std::size_t i = 0; i < call.map.num_own(); ++i) {

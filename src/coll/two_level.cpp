@@ -80,6 +80,7 @@ result<allreduce_choice> sliced_choice(two_level_call &call) {
 }
 
 status run_large(two_level_call &call, bool wait_for_all) {
+    call.internode.note_several_rounds();
     call.internode.current().begin(call.signature);
     if (call.args.amount > 0 && call.args.what == operation::bcast) {
         return two_level_bcast(call, wait_for_all);
@@ -147,6 +148,7 @@ status run_by_size(two_level_call &call) {
     DIOMP_TRY(sliced);
     if (sliced.value().is_sliced) {
         log_algorithm(algorithm::sliced);
+        call.internode.note_several_rounds();
         call.internode.current().begin(call.signature);
         return two_level_sliced_allreduce(call, sliced.value());
     }

@@ -89,6 +89,7 @@ void device_calls::submit(group::group &members, std::function<void()> call) {
     }
     vendor_calls_.submit([&members, call = std::move(call)] {
         auto const call_lock = members.lock_calls();
+        auto const rounds = group::several_rounds(members);
         call();
     });
 }
@@ -180,6 +181,7 @@ result<ompx_event *> device_calls::start_one_endpoint(group::group &members, con
     if (to_run) {
         auto const order = lock_vendor_queue(members);
         auto const call_lock = members.lock_calls();
+        auto const rounds = group::several_rounds(members);
         complete(*to_run);
     }
     return event.release();
@@ -211,6 +213,7 @@ status device_calls::run_uncached(group::group &members, const request &args, in
     if (!own_index.value()) {
         auto const order = lock_vendor_queue(members);
         auto const call_lock = members.lock_calls();
+        auto const rounds = group::several_rounds(members);
         auto by = vendors_.find(members);
         DIOMP_TRY(by);
         // Only if no member uses device memory: otherwise a member without a buffer in the call

@@ -126,7 +126,7 @@ void arrival_protocol::publish_result(std::span<const std::byte> data) {
     if (is_only_local_member()) {
         return;
     }
-    if (call_.state().is_clean()) {
+    if (call_.state().is_clean() && !call_.is_given_up()) {
         if (data.size() > sync::node_barrier::max_inline_bytes) {
             // gather or reserve_result_slot has waited for the last readers of this slot.
             published_round_ = local_.barrier().epoch() + 1;

@@ -9,6 +9,34 @@
 #include <utility>
 
 namespace diomp::group {
+namespace {
+
+/// Whether members that end the call without another one have no result, as opposed to agreements,
+/// which the late member may still complete.
+bool carries_data(sync::operation what) {
+    using sync::operation;
+    switch (what) {
+    case operation::bcast:
+    case operation::reduce:
+    case operation::allreduce:
+    case operation::gather:
+    case operation::scatter:
+    case operation::allgather:
+    case operation::reduce_scatter:
+    case operation::alltoall:
+    case operation::gatherv:
+    case operation::scatterv:
+    case operation::allgatherv:
+    case operation::alltoallv:
+    case operation::scan:
+    case operation::exscan:
+        return true;
+    default:
+        return false;
+    }
+}
+
+} // namespace
 
 void current_call::begin(const sync::call_signature &made) {
     ++number_;
@@ -18,6 +46,7 @@ void current_call::begin(const sync::call_signature &made) {
     state_.first = static_cast<std::uint32_t>(layout_.self());
     failure_.reset();
     peer_diverged_ = false;
+    is_given_up_ = false;
     queue_.begin_call(number_, state_);
     if (logs_protocol()) [[unlikely]] {
         log_protocol("call {}: {} by {} members on {} nodes; this is member {}{}", number_,
@@ -50,6 +79,7 @@ void current_call::merge(const call_state &received) {
         layout_.node(usable.missing_member()) == layout_.own_node) {
         usable.missing =
             call_state::no_member; // the member that others gave up on has arrived since
+        is_given_up_ = carries_data(signature_.what);
     }
     state_.merge(usable);
 }
@@ -60,6 +90,7 @@ void current_call::adopt_failure(const call_state &published) {
         published.missing != call_state::no_member && published.missing_member() == layout_.self();
     state_.missing = is_self ? call_state::no_member : published.missing;
     merge(published);
+    is_given_up_ = is_given_up_ || (state_.is_clean() && carries_data(signature_.what));
 }
 
 void current_call::fail(std::int32_t rank, error why) {
@@ -70,6 +101,14 @@ void current_call::fail(std::int32_t rank, error why) {
     auto const found = std::ranges::find(layout_.members, world_rank{rank});
     auto const member = static_cast<std::uint32_t>(found - layout_.members.begin());
     state_.missing = std::min(state_.missing, is_lost ? member : member | call_state::late);
+}
+
+void current_call::give_up(std::uint64_t next) {
+    if (state_.missing == call_state::no_member) {
+        state_.missing = static_cast<std::uint32_t>(layout_.self()) | call_state::late;
+    }
+    queue_.update(state_, awaited_);
+    number_ = std::max(number_, next - 1);
 }
 
 error current_call::missing_error() const {
@@ -93,6 +132,11 @@ status current_call::outcome() {
     }
     if (state_.missing != call_state::no_member) {
         return missing_error();
+    }
+    if (is_given_up_) {
+        return error(OMPX_ERR_TIMEOUT,
+                     fmt::format("other ranks have given up {}", describe(signature_)),
+                     "raise DIOMP_TIMEOUT if the ranks are only slow; the group stays usable");
     }
     return {};
 }
@@ -123,6 +167,9 @@ void current_call::process_report(const call_report &report) {
     both.merge(report.state);
     if (!both.agrees()) {
         merge(report.state);
+        peer_diverged_ = true;
+    } else if (report.state.missing != call_state::no_member) {
+        is_given_up_ = true; // its messages of the call that have not come will not come
         peer_diverged_ = true;
     } else if (report.awaited >= 0) {
         publish_awaited(report.awaited);

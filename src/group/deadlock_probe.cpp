@@ -68,7 +68,7 @@ bool deadlock_probe::wait_for_arrival(std::size_t local_index, std::uint64_t rou
     backoff_timer timer(call_.layout().members.size());
     status waited = engine_.wait_for_network(
         [&] {
-            if (has_arrived()) {
+            if (has_arrived() || local_.barrier().restart().is_given_up(local_.barrier().epoch())) {
                 return true;
             }
             if (timer.is_over()) [[unlikely]] {
@@ -77,6 +77,11 @@ bool deadlock_probe::wait_for_arrival(std::size_t local_index, std::uint64_t rou
             return false;
         },
         [&] { return call_.describe_wait(awaited()); });
+    if (waited && local_.barrier().restart().must_give_up(has_arrived(), local_.barrier().epoch()))
+        [[unlikely]] {
+        call_.fail(rank, local_.barrier().restart().given_up_error(local_.barrier().epoch()));
+        return false;
+    }
     tsan_acquire_external();
     // A call leader that gives up at the same time publishes the cause; that is more precise.
     if (!waited && !has_arrived()) {

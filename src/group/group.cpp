@@ -47,8 +47,9 @@ status group::arrive_between_nodes(const sync::call_signature &call) {
 
 status group::arrive_and_wait(const sync::call_signature &call,
                               const sync::round_payload &payload) {
-    return internode_ ? internode_->payloads().run(call, payload)
-                      : local_.barrier().arrive_and_wait(call, payload);
+    return internode_
+               ? internode_->make_call([&] { return internode_->payloads().run(call, payload); })
+               : local_.barrier().arrive_and_wait(call, payload);
 }
 
 const sync::round_payload &group::payload_of(std::size_t member) const {

@@ -128,6 +128,12 @@ private:
     call_queue calls_; ///< last member, so that its thread ends first
 };
 
+/// For a call of the program that consists of several of the group's: if it fails in the middle on
+/// some members, the next call finds all of them in step.
+[[nodiscard]] inline sync::call_scope several_rounds(group &of) {
+    return sync::call_scope(of.local_members().barrier());
+}
+
 /// The mismatch of an earlier call that was detected only now, if any. For the end of a call of the
 /// program that has succeeded: an error between its steps would leave the other members in it.
 [[nodiscard]] status take_late_mismatch(group &members);

@@ -89,6 +89,8 @@ status internode_comm::grow_stage_buffers(const sync::call_signature &call,
                                           std::size_t stage_buffer_bytes,
                                           std::size_t buffer_half_bytes) {
     bool const is_only_local_member = local_.size() == 1;
+    note_several_rounds();
+    call_of_program_.is_growing = true;
     current_.begin(call);
     DIOMP_TRY(agree_on_call());
     if (!is_only_local_member && local_.stage_buffers().may_grow()) {
@@ -101,6 +103,7 @@ status internode_comm::grow_stage_buffers(const sync::call_signature &call,
                         : std::optional<std::uint64_t>(local_.stage_buffers().buffer_bytes()));
     DIOMP_TRY(veto);
     has_large_stage_buffers_ = !veto.value().has_value();
+    call_of_program_.is_growing = false;
     return {};
 }
 
@@ -117,17 +120,36 @@ status internode_comm::agree_on_call() {
 }
 
 status internode_comm::arrive_and_wait(const sync::call_signature &call) {
-    current_.begin(call);
-    return agree_on_call();
+    return make_call([&] {
+        current_.begin(call);
+        return agree_on_call();
+    });
+}
+
+error internode_comm::broken_error() {
+    return {OMPX_ERR_STATE,
+            "the group cannot be used any more: its first large call has failed on some members",
+            "create another group; raise DIOMP_TIMEOUT if the ranks are only slow"};
+}
+
+void internode_comm::give_up(int code) {
+    constexpr unsigned max_steps_bits = 24; // of the numbers that a call takes
+    if (code == OMPX_ERR_TIMEOUT || code == OMPX_ERR_PEER) {
+        call_of_program_.is_broken = call_of_program_.is_growing;
+        current_.give_up(call_of_program_.number << max_steps_bits);
+        local_.barrier().restart().note_failure();
+    }
 }
 
 result<std::optional<veto>> internode_comm::agree(const sync::call_signature &call,
                                                   std::optional<std::uint64_t> own_veto) {
-    current_.begin(call);
-    if (own_veto) {
-        current_.raise_veto(*own_veto);
-    }
-    DIOMP_TRY(agree_on_call());
+    DIOMP_TRY(make_call([&] {
+        current_.begin(call);
+        if (own_veto) {
+            current_.raise_veto(*own_veto);
+        }
+        return agree_on_call();
+    }));
     const call_state &state = current_.state();
     if (state.veto_member == call_state::no_member) {
         return std::optional<veto>{};

@@ -15,6 +15,7 @@
 #include "group/internal/current_call.h"
 #include "group/internal/deadlock_probe.h"
 #include "group/internal/internode_channel.h"
+#include "group/internal/local_group.h"
 #include "group/internal/payload_exchange.h"
 #include "group/internal/rndv_buffers.h"
 
@@ -24,7 +25,6 @@
 
 namespace diomp::group {
 
-class local_group;
 class match_queue_table;
 class matcher;
 struct veto;
@@ -46,6 +46,18 @@ public:
     [[nodiscard]] arrival_protocol &arrivals() { return arrivals_; }
     [[nodiscard]] payload_exchange &payloads() { return payloads_; }
 
+    /// Makes the steps of one call of the program: body returns a status or a result. If a call of
+    /// several steps fails on some members (note_several_rounds), all go on from a number of
+    /// current_call, and a round of the node barrier, that depend on the number of the call only.
+    /// OMPX_ERR_STATE: see is_broken.
+    template <typename Body>
+    auto make_call(Body &&body) -> decltype(body());
+    /// The call in progress has steps that a member may leave out if it fails before.
+    void note_several_rounds() {
+        call_of_program_.has_several_rounds = true;
+        local_.barrier().restart().note_several_rounds();
+    }
+
     /// See group::arrive_and_wait and group::agree.
     status arrive_and_wait(const sync::call_signature &call);
     result<std::optional<veto>> agree(const sync::call_signature &call,
@@ -66,6 +78,8 @@ public:
     }
 
 private:
+    static error broken_error();
+    void give_up(int code);
     [[nodiscard]] bool prefers_tree() const;
     void combine_in_tree();
     void disseminate();
@@ -81,6 +95,33 @@ private:
     arrival_protocol arrivals_;
     payload_exchange payloads_;
     std::optional<bool> has_large_stage_buffers_;
+    struct {
+        std::uint64_t number = 0;
+        bool is_in_progress = false;
+        bool has_several_rounds = false;
+        bool is_growing = false; ///< grow_stage_buffers has begun and not ended
+        bool is_broken = false;  ///< the members do not agree about their stage buffers
+    } call_of_program_;
 };
+
+template <typename Body>
+auto internode_comm::make_call(Body &&body) -> decltype(body()) {
+    if (call_of_program_.is_in_progress) {
+        return body();
+    }
+    if (call_of_program_.is_broken) {
+        return broken_error();
+    }
+    sync::call_scope const rounds(local_.barrier(), sync::call_rounds::equal);
+    ++call_of_program_.number;
+    call_of_program_.is_in_progress = true;
+    call_of_program_.has_several_rounds = call_of_program_.is_growing = false;
+    auto outcome = body();
+    call_of_program_.is_in_progress = false;
+    if (!outcome && call_of_program_.has_several_rounds) [[unlikely]] {
+        give_up(outcome.failure().code());
+    }
+    return outcome;
+}
 
 } // namespace diomp::group

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "group/attached_memory.h"
+#include "group/internal/workspace.h"
 #include "messaging/engine.h"
 #include "transport/conduit.h"
 
@@ -89,6 +90,16 @@ local_group::~local_group() {
         stage_buffers_.release_large();
         space_.release(own_offset_);
     }
+}
+
+status local_group::begin_call() {
+    DIOMP_TRY(barrier_.wait_all_arrived());
+    if (known_restarts_ != barrier_.restart().num_restarts()) [[unlikely]] {
+        known_restarts_ = barrier_.restart().num_restarts();
+        stage_buffers_.reset();
+        attached_ = std::make_unique<attached_memory>(engine_, members_, self_.index());
+    }
+    return {};
 }
 
 bool local_group::can_attach() {

@@ -104,6 +104,7 @@ result<std::vector<ompx_endpoint_t>> receive_list(group &known, const group *oth
 result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, const group *other,
                                                       std::uint64_t list_offset_plus_one) {
     auto const call_lock = known.lock_calls();
+    auto const rounds = several_rounds(known);
     DIOMP_TRY(known.arrive_and_wait({.what = operation::group_merge},
                                     {other != nullptr ? is_in_both : 0, list_offset_plus_one,
                                      other != nullptr ? other->count() : 0}));

@@ -13,6 +13,7 @@ namespace diomp::group {
 status payload_exchange::run(const sync::call_signature &call, const sync::round_payload &payload) {
     current_call &current = internode_.current();
     const node_layout &layout = internode_.layout();
+    internode_.note_several_rounds();
     current.begin(call);
     payloads_.resize(layout.members.size());
     payloads_[layout.self()] = payload;

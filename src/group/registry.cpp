@@ -183,6 +183,14 @@ status group_registry::free(ompx_group_t handle) {
         return error(OMPX_ERR_ARG, "the world cannot be freed",
                      "free the groups that the program made");
     }
+    if (find_of_host_) {
+        auto own = find_of_host_(handle);
+        DIOMP_TRY(own);
+        if (own.value() != OMPX_GROUP_NONE) {
+            return error(OMPX_ERR_ARG, "the group is the host's, and a region cannot free it",
+                         "free it on the host");
+        }
+    }
     auto found = find(handle);
     if (!found) {
         return found.take_failure();

@@ -158,6 +158,7 @@ status group_registry::split(sync::operation what, ompx_group_t parent,
     auto found = find(parent);
     DIOMP_TRY(found);
     auto const call_lock = found.value()->lock_calls();
+    auto const rounds = several_rounds(*found.value());
     auto parts = describe_new_groups(*factory_, *found.value(), what, own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
@@ -175,6 +176,7 @@ status group_registry::split(sync::operation what, ompx_group_t parent,
 // One node may lack space while others have it, so a final agreement decides for all.
 status group_registry::make_subgroups(group &whole) {
     node_layout const &layout = whole.layout();
+    auto const rounds = several_rounds(whole);
     std::size_t const num_own = whole.num_own();
     node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);

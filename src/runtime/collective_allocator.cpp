@@ -114,6 +114,7 @@ result<std::uint64_t> collective_allocator::allocate_alike(const sync::call_sign
     constexpr std::uint64_t retry = std::numeric_limits<std::uint64_t>::max();
     group::group &world = groups_.world();
     auto const call_lock = world.lock_calls();
+    auto const rounds = group::several_rounds(world);
     auto compared = world.agree(call, std::nullopt);
     DIOMP_TRY(compared);
     for (int attempt = 1;; ++attempt) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/collective_layer.h"
 
-#include "base/cpu.h"
 #include "coll/collective.h"
 #include "config/settings.h"
 #include "device/numa.h"
@@ -10,7 +9,6 @@
 #include "group/registry.h"
 #include "group/segment_workspace.h"
 #include "launch/launch.h"
-#include "messaging/engine.h"
 #include "runtime/job_connection.h"
 #include "transport/arena.h"
 #include "transport/conduit.h"

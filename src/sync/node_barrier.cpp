@@ -34,7 +34,53 @@ std::uint64_t tag_of(const call_signature &call, std::uint64_t epoch) {
     return (mixed ^ mixed >> 31U) + high * 0x94d049bb133111ebU;
 }
 
+/// The lowest member whose call in a round, which all have made, differs from that of member 0; 0:
+/// none. A member does not read its own flag slot.
+std::size_t find_differing(const barrier_areas &areas, std::uint64_t epoch,
+                           const call_signature &own) {
+    auto const call_of = [&](std::size_t member) -> const call_signature & {
+        return areas[member].flag_slot_of(epoch).call;
+    };
+    bool all_equal = true;
+    for (std::size_t member = 0; member < areas.size(); ++member) {
+        all_equal = all_equal && (member == areas.self() || call_of(member) == own);
+    }
+    for (std::size_t member = 1; !all_equal && member < areas.size(); ++member) {
+        if (!(call_of(member) == call_of(0))) {
+            return member;
+        }
+    }
+    return 0;
+}
+
 } // namespace
+
+template <typename Ready>
+status node_barrier::wait(Ready &&ready, std::uint64_t epoch) {
+    bool is_over = false;
+    status waited = engine_.wait(
+        [&] {
+            is_over = ready();
+            return is_over || restart_.is_given_up(epoch_);
+        },
+        [this, epoch] { return areas_.describe_missing(epoch); });
+    if (waited && !restart_.must_give_up(is_over, epoch_)) [[likely]] {
+        return waited;
+    }
+    restart_.note_failure();
+    return waited ? restart_.given_up_error(epoch_) : std::move(waited);
+}
+
+status node_barrier::restart_round(const call_signature &call) {
+    std::uint64_t const before = epoch_;
+    DIOMP_TRY(restart_.begin_round(call, epoch_));
+    if (epoch_ != before) {
+        known_arrived_ = epoch_;
+        has_unpublished_result_ = false;
+        detector_.restart(epoch_);
+    }
+    return {};
+}
 
 // The flag slot of epoch e is overwritten at e + num_flag_slots, and its payload and inline data
 // one round earlier. A member that may still read it has not arrived in e + 1, so the writer must
@@ -42,9 +88,15 @@ std::uint64_t tag_of(const call_signature &call, std::uint64_t epoch) {
 // waits for fewer rounds than it could: the check is what costs.
 status node_barrier::begin_round(const call_signature &call, const round_payload &payload,
                                  std::span<const std::byte> inline_data, bool is_arrive_only) {
+    if (!restart_.count_round()) {
+        DIOMP_TRY(restart_round(call));
+    }
     std::uint64_t const epoch = epoch_ + 1;
     if (epoch + 1 >= known_arrived_ + num_flag_slots) [[unlikely]] {
-        DIOMP_TRY(wait_arrivals(epoch - num_flag_slots / 2));
+        if (status arrived = wait_arrivals(epoch - num_flag_slots / 2); !arrived) {
+            restart_.leave_step(); // others that wait for less make the round
+            return arrived;
+        }
         note_all_arrived(epoch - num_flag_slots / 2);
     }
     if (has_unpublished_result_) [[unlikely]] {
@@ -105,13 +157,7 @@ status node_barrier::arrive(const call_signature &call, const round_payload &pay
 
 void node_barrier::wake_sleepers() {
     if (engine_.needs_wake()) [[unlikely]] {
-        wake_members();
-    }
-}
-
-void node_barrier::wake_members() {
-    for (world_rank const member : areas_.members()) {
-        engine_.wake_for_store(member);
+        sync::wake_members(engine_, areas_);
     }
 }
 
@@ -126,8 +172,7 @@ void node_barrier::note_all_arrived(std::uint64_t epoch) {
 status node_barrier::wait_for(std::size_t member) {
     // The awaited member may be ahead; if it is not, the line is fetched again when it is needed.
     __builtin_prefetch(&areas_[member].flag_slot_of(epoch_ + 2));
-    DIOMP_TRY(engine_.wait([this, member] { return has_arrived(member, epoch_); },
-                           [this] { return areas_.describe_missing(epoch_); }));
+    DIOMP_TRY(wait([this, member] { return has_arrived(member, epoch_); }, epoch_));
     return check_call_of(member);
 }
 
@@ -165,7 +210,7 @@ status node_barrier::wait_for_short(std::size_t member) {
     }
     unsigned num_polls = 0;
     bool by_flag_slot = false;
-    DIOMP_TRY(engine_.wait(
+    DIOMP_TRY(wait(
         [&] {
             if (awaited.tag.load(std::memory_order_acquire) == awaited_tag_) [[likely]] {
                 return true;
@@ -173,23 +218,27 @@ status node_barrier::wait_for_short(std::size_t member) {
             by_flag_slot = ++num_polls % polls_per_flag_slot == 0 && has_arrived(member, epoch_);
             return by_flag_slot;
         },
-        [this] { return areas_.describe_missing(epoch_); }));
+        epoch_));
     return by_flag_slot ? check_call_of(member) : status{};
 }
 
 status node_barrier::wait_round(std::size_t &differing) {
     if (areas_.is_flat()) {
         DIOMP_TRY(wait_arrivals(epoch_));
-        differing = find_differing();
+        differing = find_differing(areas_, epoch_, own_call_);
         return {};
     }
     if (areas_.self() != 0) {
         engine_.wake_for_store(areas_.members()[0]);
-        return wait_result(epoch_, differing);
+        const barrier_area::round_result &result = areas_[0].results[epoch_ % 2];
+        DIOMP_TRY(
+            wait([&] { return result.epoch.load(std::memory_order_acquire) >= epoch_; }, epoch_));
+        differing = result.differing;
+        return {};
     }
     has_unpublished_result_ = true;
     DIOMP_TRY(wait_arrivals(epoch_));
-    differing = find_differing();
+    differing = find_differing(areas_, epoch_, own_call_);
     publish_result(differing);
     return {};
 }
@@ -204,10 +253,13 @@ void node_barrier::publish_result(std::size_t differing) {
 }
 
 status node_barrier::poll_all_arrived() {
+    if (restart_.is_restarting()) [[unlikely]] {
+        return restart_round(own_call_);
+    }
     DIOMP_TRY(wait_arrivals(epoch_));
     note_all_arrived(epoch_);
     if (has_unpublished_result_) {
-        publish_result(find_differing());
+        publish_result(find_differing(areas_, epoch_, own_call_));
     }
     return {};
 }
@@ -217,36 +269,14 @@ status node_barrier::poll_all_arrived() {
 status node_barrier::wait_arrivals(std::uint64_t epoch) {
     cpu_relax();
     std::size_t next = 0;
-    return engine_.wait(
+    return wait(
         [this, epoch, &next] {
             while (next < areas_.size() && (next == areas_.self() || has_arrived(next, epoch))) {
                 ++next;
             }
             return next == areas_.size();
         },
-        [this, epoch] { return areas_.describe_missing(epoch); });
-}
-
-status node_barrier::wait_result(std::uint64_t epoch, std::size_t &differing) {
-    const barrier_area::round_result &result = areas_[0].results[epoch % 2];
-    DIOMP_TRY(engine_.wait(
-        [&result, epoch] { return result.epoch.load(std::memory_order_acquire) >= epoch; },
-        [this, epoch] { return areas_.describe_missing(epoch); }));
-    differing = result.differing;
-    return {};
-}
-
-std::size_t node_barrier::find_differing() const {
-    bool all_equal = true;
-    for (std::size_t member = 0; member < areas_.size(); ++member) {
-        all_equal = all_equal && (member == areas_.self() || call_of(member) == own_call_);
-    }
-    for (std::size_t member = 1; !all_equal && member < areas_.size(); ++member) {
-        if (!(call_of(member) == call_of(0))) {
-            return member;
-        }
-    }
-    return 0;
+        epoch);
 }
 
 } // namespace diomp::sync

@@ -17,6 +17,8 @@
 // Consecutive flag slots are not adjacent: if they were, the readers' processors would prefetch
 // lines that are about to be written.
 //
+// Calls of several rounds, and what becomes of them after a timeout: sync/internal/call_restart.h.
+//
 // Up to 16 members, all members poll all flag slots: one cache line is transferred between each
 // pair, in one step. In larger groups member 0 polls all flag slots and publishes the result in its
 // own area: two steps, 2 (n - 1) lines.
@@ -25,6 +27,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "sync/internal/barrier_area.h"
+#include "sync/internal/call_restart.h"
 #include "sync/internal/mismatch_detector.h"
 
 #include <cstddef>
@@ -49,7 +52,7 @@ public:
     /// areas and members: by index; `self` is the caller's.
     node_barrier(messaging::engine &engine, std::span<std::byte *const> areas,
                  std::span<const world_rank> members, std::size_t self)
-        : engine_(engine), areas_(areas, members, self) {}
+        : engine_(engine), areas_(areas, members, self), restart_(engine, areas_) {}
 
     /// Blocks until every member has arrived in this round; their earlier writes are then visible
     /// here. If members made different calls, all get the same OMPX_ERR_MISMATCH, and the next
@@ -98,10 +101,16 @@ public:
     /// nodes.
     void disable_comparison() { detector_.disable(); }
 
+    /// For waits that the caller makes by itself: pass epoch().
+    [[nodiscard]] call_restart &restart() { return restart_; }
+
     /// Number of rounds so far, equal on all members between calls.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     /// Waits until all members have arrived in the last round; returns at once after a full round.
-    status wait_all_arrived() { return known_arrived_ == epoch_ ? status{} : poll_all_arrived(); }
+    status wait_all_arrived() {
+        return known_arrived_ == epoch_ && !restart_.is_restarting() ? status{}
+                                                                     : poll_all_arrived();
+    }
 
     /// A member's payload of the last round; valid until the caller's next round.
     [[nodiscard]] const round_payload &payload_of(std::size_t member) const {
@@ -118,7 +127,6 @@ private:
                        std::span<const std::byte> inline_data, bool is_arrive_only);
     /// Call after a store that members may wait for.
     void wake_sleepers();
-    void wake_members();
     status poll_all_arrived();
     /// Waits for the end of this member's last full round.
     status wait_round(std::size_t &differing);
@@ -126,11 +134,14 @@ private:
     void note_all_arrived(std::uint64_t epoch);
     status check_call_of(std::size_t member);
     status wait_arrivals(std::uint64_t epoch);
-    status wait_result(std::uint64_t epoch, std::size_t &differing);
-    [[nodiscard]] std::size_t find_differing() const;
+    /// Waits until `ready`, or fails: also if another member gives up the call.
+    template <typename Ready>
+    status wait(Ready &&ready, std::uint64_t epoch);
+    status restart_round(const call_signature &call);
 
     messaging::engine &engine_;
     barrier_areas areas_;
+    call_restart restart_;
     std::uint64_t epoch_ = 0;
     call_signature own_call_; ///< as in the own flag slot of the last round
     round_payload own_payload_{};
@@ -139,6 +150,29 @@ private:
     mismatch_detector detector_;      ///< of the calls of arrive()
     /// member 0 must still publish the result of the last round
     bool has_unpublished_result_ = false;
+};
+
+/// The rounds of one call, which every member makes as many times. The outermost of nested ones
+/// counts.
+class call_scope {
+public:
+    explicit call_scope(node_barrier &of, call_rounds made = call_rounds::several)
+        : of_(of.restart()), is_outermost_(!of_.is_in_call()) {
+        if (is_outermost_) {
+            of_.begin_call(made);
+        }
+    }
+    ~call_scope() {
+        if (is_outermost_) {
+            of_.end_call();
+        }
+    }
+    call_scope(const call_scope &) = delete;
+    call_scope &operator=(const call_scope &) = delete;
+
+private:
+    call_restart &of_;
+    bool is_outermost_;
 };
 
 } // namespace diomp::sync

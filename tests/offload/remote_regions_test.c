@@ -29,7 +29,16 @@ static void in_groups(int me, int ranks) {
         CHECK(status == 0 && sum == num_halves && size == num_halves);
         CHECK(first == ranks - 1 && rank_in_devices == ranks - 1 - me);
     }
+    int freed = 0;
+#pragma omp target map(from : freed)
+    {
+        ompx_group_t copy = half;
+        freed = ompx_group_free(&copy);
+    }
+    CHECK(freed == OMPX_ERR_ARG);
+    double const begin = omp_get_wtime();
     CHECK(ompx_group_free(&half) == 0 && ompx_group_free(&devices) == 0);
+    CHECK(omp_get_wtime() - begin < 5);
 }
 
 /* The host creates a group while a region of its device waits: on odd ranks, for the rank before.

@@ -6,6 +6,7 @@
 #include "group/internal/match_queue.h"
 #include "group/internal/node_layout.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,9 @@ public:
                  std::atomic<std::uint64_t> &own_awaited)
         : layout_(layout), queue_(queue), own_awaited_(own_awaited) {}
 
+    /// This member has given up the call in its middle: who waits for it learns that from its
+    /// report. The next call has at least the number `next`.
+    void give_up(std::uint64_t next);
     /// Starts the next call on this member.
     void begin(const sync::call_signature &made);
     /// Calls made so far; equal on all members.
@@ -40,7 +44,10 @@ public:
 
     [[nodiscard]] const call_state &state() const { return state_; }
     /// This member has seen neither a mismatch nor a failure.
-    [[nodiscard]] bool is_clean() const { return state_.is_clean() && !failure_; }
+    [[nodiscard]] bool is_clean() const { return state_.is_clean() && !failure_ && !is_given_up_; }
+    /// Other members have ended the call, which carries data, without this node: there is no
+    /// result.
+    [[nodiscard]] bool is_given_up() const { return is_given_up_; }
     [[nodiscard]] bool can_wait() const {
         return !peer_diverged_ && !failure_ && state_.missing == call_state::no_member;
     }
@@ -77,6 +84,7 @@ private:
     sync::call_signature signature_;
     call_state state_;
     bool peer_diverged_ = false;
+    bool is_given_up_ = false;
     std::optional<error> failure_; ///< the first communication failure
     std::int32_t awaited_ = -1;
 };

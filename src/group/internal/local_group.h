@@ -15,7 +15,6 @@
 #pragma once
 
 #include "group/internal/stage_memory.h"
-#include "group/internal/workspace.h"
 #include "sync/node_barrier.h"
 
 #include <atomic>
@@ -29,6 +28,7 @@
 namespace diomp::group {
 
 class attached_memory;
+class workspace;
 
 /// A member that agrees to a call but cannot do its part, and a value that says why.
 struct veto {
@@ -68,6 +68,11 @@ public:
     [[nodiscard]] sync::node_barrier &barrier() { return barrier_; }
     [[nodiscard]] const sync::node_barrier &barrier() const { return barrier_; }
 
+    /// Call at the begin of a call of several rounds on a group on one node, after
+    /// call_scope: waits as wait_all_arrived does. After a restart the members forget
+    /// what they have agreed on in calls, which some of them may have given up.
+    status begin_call();
+
     [[nodiscard]] stage_memory &stage_buffers() { return stage_buffers_; }
     /// Own stage buffer for the coming round (stage_memory::at).
     [[nodiscard]] std::byte *next_stage_buffer(std::size_t nbytes = 0) const {
@@ -103,6 +108,7 @@ private:
     sync::node_barrier barrier_;
     stage_memory stage_buffers_;
     std::unique_ptr<attached_memory> attached_;
+    std::uint64_t known_restarts_ = 0;
     /// Other members may read the block until all have departed. A group that exists at the
     /// program's end never frees it: slow members still poll the flag slots of the last round.
     bool keep_memory_ = true;

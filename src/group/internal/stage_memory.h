@@ -9,7 +9,6 @@
 
 #include "base/assert.h"
 #include "base/autotuner.h"
-#include "group/internal/workspace.h"
 
 #include <algorithm>
 #include <array>
@@ -22,6 +21,8 @@
 
 namespace diomp::group {
 
+class workspace;
+
 /// The buffer halves of all members on a node, and how the caller writes its own. Lists are indexed
 /// by local index.
 class stage_memory {
@@ -33,7 +34,7 @@ public:
 
     /// `halves`: the first of each member's two, of small_bytes each.
     stage_memory(workspace &space, std::vector<std::byte *> halves)
-        : space_(space), halves_(std::move(halves)) {}
+        : space_(space), small_halves_(std::move(halves)), halves_(small_halves_) {}
 
     /// The largest stage buffer.
     [[nodiscard]] std::size_t buffer_bytes() const { return buffer_bytes_; }
@@ -78,18 +79,7 @@ public:
     };
     /// Allocates larger halves for this member, of `half_bytes` or else of `buffer_bytes`, unless
     /// an earlier call has. Leaves space for further groups and their stage buffers.
-    const large_halves &allocate_large(std::size_t buffer_bytes, std::size_t half_bytes) {
-        constexpr std::size_t left_free = 8; // times the size of the allocation
-        for (std::size_t const nbytes : {std::max(half_bytes, buffer_bytes), buffer_bytes}) {
-            if (own_large_.half_bytes > 0) {
-                break;
-            }
-            if (auto const offset = space_.allocate(2 * nbytes, left_free * 2 * nbytes)) {
-                own_large_ = {*offset, nbytes};
-            }
-        }
-        return own_large_;
-    }
+    const large_halves &allocate_large(std::size_t buffer_bytes, std::size_t half_bytes);
     /// Ends the attempt to grow. If all members have larger halves, `halves` of `half_bytes`, they
     /// are used from now on; with half_bytes = 0 the sizes stay as they are for good.
     void finish_growth(std::size_t buffer_bytes, std::vector<std::byte *> halves,
@@ -104,16 +94,19 @@ public:
             buffer_bytes_ = buffer_bytes;
         }
     }
-    /// Frees the larger halves of this member.
-    void release_large() const {
-        if (own_large_.half_bytes > 0) {
-            space_.release(own_large_.offset);
-        }
+    /// As at the beginning; the larger halves of this member stay its own.
+    void reset() {
+        halves_ = small_halves_;
+        half_bytes_ = buffer_bytes_ = small_bytes;
+        tried_to_grow_ = false;
     }
+    /// Frees the larger halves of this member.
+    void release_large() const;
 
 private:
     workspace &space_;
-    std::vector<std::byte *> halves_; ///< the first of each member's two
+    std::vector<std::byte *> small_halves_; ///< the first of each member's two
+    std::vector<std::byte *> halves_;       ///< likewise, those in use
     std::size_t half_bytes_ = small_bytes;
     std::size_t buffer_bytes_ = small_bytes;
     std::array<autotuner, 15> autotuners_; ///< by powers of two

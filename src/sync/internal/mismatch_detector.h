@@ -47,6 +47,11 @@ public:
     }
     /// From now on the caller compares the calls.
     void disable() { is_enabled_ = false; }
+    /// All members begin a new history after round `epoch`.
+    void restart(std::uint64_t epoch) {
+        digest_ = 0;
+        reported_ = epoch;
+    }
     /// The mismatch of a round has been reported already.
     void note_reported(std::uint64_t epoch) { reported_ = epoch; }
     /// The mismatch of an earlier call that was detected meanwhile, if any.

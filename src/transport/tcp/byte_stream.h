@@ -2,16 +2,32 @@
 // The byte stream of a connection.
 #pragma once
 
+#include "base/log.h"
 #include "base/unique_fd.h"
 #include "transport/tcp/sealed_stream.h"
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <sys/socket.h>
 #include <utility>
 
 namespace diomp::transport::tcp {
+
+/// Why a stream ends after a failed read or write. Memory of the program that cannot be accessed is
+/// reported, since the transfer that fails only knows that the network has failed it.
+inline std::string describe_failure(int code) {
+    std::string const why = ::strerrordesc_np(code);
+    if (code == EFAULT) {
+        log(log_level::error,
+            "memory that was passed to a transfer is unmapped or protected ({}): the connection to "
+            "the other rank, which is not to blame, ends with it",
+            why);
+    }
+    return why;
+}
 
 /// True for errors of a socket after which the call is to be repeated later.
 constexpr bool is_transient(int code) {

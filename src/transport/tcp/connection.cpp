@@ -98,7 +98,7 @@ bool connection::write_some() {
     while (!writer_.is_full() && take_queued()) {
         ssize_t const written = writer_.write(stream_);
         if (written < 0 && !is_transient(errno)) {
-            std::string why = ::strerrordesc_np(errno);
+            std::string why = describe_failure(errno);
             std::lock_guard const guard(queue_mutex_);
             lose_stream(std::move(why));
             break;

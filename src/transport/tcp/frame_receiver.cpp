@@ -21,7 +21,7 @@ std::string describe_end(ssize_t got, int code) {
     }
     return code == EBADMSG ? "bytes of the encrypted connection were changed, removed or added "
                              "in transit"
-                           : ::strerrordesc_np(code);
+                           : describe_failure(code);
 }
 
 } // namespace
