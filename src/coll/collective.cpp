@@ -304,7 +304,11 @@ status collectives::run_locked(group::group &members, const request &args,
         member_call const call{
             members, args, own, options_, signature_of(map, args), reduce, reduce.element_bytes,
             map};
-        DIOMP_TRY(run_member_call(call));
+        group::internode_comm *const between = members.internode();
+        DIOMP_TRY(between == nullptr ? run_member_call(call) : between->make_call([&] {
+            between->note_several_rounds();
+            return run_member_call(call);
+        }));
     }
     for (std::size_t i = 0; reduce.average != nullptr && i < own.size(); ++i) {
         if (args.what != operation::reduce || map.own(i) == static_cast<std::size_t>(args.root)) {

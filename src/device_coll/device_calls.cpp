@@ -84,7 +84,10 @@ device_calls::lock_vendor_queue(const group::group &members) {
 
 void device_calls::submit(group::group &members, std::function<void()> call) {
     if (!vendors_.may_use_library(members)) {
-        members.calls().submit(std::move(call));
+        members.calls().submit([&members, call = std::move(call)] {
+            auto const rounds = group::several_rounds(members);
+            call();
+        });
         return;
     }
     vendor_calls_.submit([&members, call = std::move(call)] {

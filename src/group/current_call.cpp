@@ -79,7 +79,7 @@ void current_call::merge(const call_state &received) {
         layout_.node(usable.missing_member()) == layout_.own_node) {
         usable.missing =
             call_state::no_member; // the member that others gave up on has arrived since
-        is_given_up_ = carries_data(signature_.what);
+        is_given_up_ = is_given_up_ || carries_data(signature_.what);
     }
     state_.merge(usable);
 }

@@ -31,7 +31,7 @@ struct address_range {
     std::uint64_t base = 0;
     std::uint64_t nbytes = 0;
     ompx_mem_kind_t kind = OMPX_MEM_NONE;
-    bool is_writable = true; ///< of an own range; not transmitted
+    bool is_writable = true; ///< known of own ranges only
 };
 
 /// Any thread. Create before engine.start().

@@ -30,10 +30,11 @@ class segment;
 
 namespace diomp::rma {
 
+/// What a message does with the memory that it names.
+enum class access : bool { read, write };
 /// Whether peers may access [address, address + nbytes) of this rank: in its segment, in the memory
 /// of its host devices, or registered, and not read-only if they write. The owner checks this for
 /// every message that names an address.
-enum class access : bool { read, write };
 bool is_exposed(const memory::segment &own, const memory::directory &directory,
                 std::uint64_t address, std::size_t nbytes, access how);
 /// The owner has refused a transfer, for the reasons that is_exposed() has.
