@@ -3,6 +3,7 @@
 
 #include "coll/internal/check.h"
 #include "coll/internal/select.h"
+#include "group/internode.h"
 
 #include <fmt/core.h>
 
@@ -199,8 +200,15 @@ status intra_node_exchange::run() {
     local_.barrier().restart().note_several_rounds();
     DIOMP_TRY(local_.begin_call());
     if (needs_large_stage_buffers() && local_.stage_buffers().may_grow()) {
+        group::internode_comm *const between = call_.members.internode();
+        if (between != nullptr) {
+            between->note_growth(true);
+        }
         DIOMP_TRY(local_.grow_stage_buffers(call_.signature, large_stage_bytes,
                                             call_.chosen.stage_buffer_half_bytes));
+        if (between != nullptr) {
+            between->note_growth(false);
+        }
     }
     if (table_bytes() > local_.stage_buffers().buffer_bytes()) {
         return error(

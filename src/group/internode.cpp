@@ -23,6 +23,7 @@ internode_comm::internode_comm(messaging::engine &engine, matcher &messages, std
       channel_(engine, messages, group_id, queue_, current_, probe_),
       arrivals_(local_, current_, probe_), payloads_(*this) {
     local_.barrier().disable_comparison();
+    local_.keep_agreements();
 }
 
 internode_comm::~internode_comm() { queues_.close(group_id_); }
@@ -90,7 +91,7 @@ status internode_comm::grow_stage_buffers(const sync::call_signature &call,
                                           std::size_t buffer_half_bytes) {
     bool const is_only_local_member = local_.size() == 1;
     note_several_rounds();
-    call_of_program_.is_growing = true;
+    note_growth(true);
     current_.begin(call);
     DIOMP_TRY(agree_on_call());
     if (!is_only_local_member && local_.stage_buffers().may_grow()) {
@@ -103,7 +104,7 @@ status internode_comm::grow_stage_buffers(const sync::call_signature &call,
                         : std::optional<std::uint64_t>(local_.stage_buffers().buffer_bytes()));
     DIOMP_TRY(veto);
     has_large_stage_buffers_ = !veto.value().has_value();
-    call_of_program_.is_growing = false;
+    note_growth(false);
     return {};
 }
 

@@ -58,6 +58,9 @@ public:
         local_.barrier().restart().note_several_rounds();
     }
 
+    /// The stage buffers grow now: if the call fails meanwhile, members may not agree about them.
+    void note_growth(bool is_in_progress) { call_of_program_.is_growing = is_in_progress; }
+
     /// See group::arrive_and_wait and group::agree.
     status arrive_and_wait(const sync::call_signature &call);
     result<std::optional<veto>> agree(const sync::call_signature &call,
@@ -99,7 +102,7 @@ private:
         std::uint64_t number = 0;
         bool is_in_progress = false;
         bool has_several_rounds = false;
-        bool is_growing = false; ///< grow_stage_buffers has begun and not ended
+        bool is_growing = false; ///< note_growth
         bool is_broken = false;  ///< the members do not agree about their stage buffers
     } call_of_program_;
 };

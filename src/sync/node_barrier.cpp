@@ -94,13 +94,16 @@ status node_barrier::begin_round(const call_signature &call, const round_payload
     std::uint64_t const epoch = epoch_ + 1;
     if (epoch + 1 >= known_arrived_ + num_flag_slots) [[unlikely]] {
         if (status arrived = wait_arrivals(epoch - num_flag_slots / 2); !arrived) {
-            restart_.leave_step(); // others that wait for less make the round
+            restart_.leave_step(); // the others make the round
             return arrived;
         }
         note_all_arrived(epoch - num_flag_slots / 2);
     }
     if (has_unpublished_result_) [[unlikely]] {
-        DIOMP_TRY(poll_all_arrived());
+        if (status arrived = poll_all_arrived(); !arrived) {
+            restart_.leave_step();
+            return arrived;
+        }
     }
     DIOMP_ASSERT(inline_data.size() <= max_inline_bytes, "inline data fits in its flag slot");
     DIOMP_ASSERT(known_arrived_ < epoch && epoch + 1 < known_arrived_ + num_flag_slots,

@@ -10,9 +10,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CALLS = 12, LATE_US = 1200000, MAX_RANKS = 8 };
+enum { CALLS = 12, LATE_US = 1200000, MAX_RANKS = 18 };
 
-typedef enum { ALLREDUCE, ALLGATHER, ALLTOALL, REDUCE_SCATTER, BCAST, NUM_KINDS } kind_t;
+typedef enum {
+    ALLREDUCE,
+    ALLGATHER,
+    ALLTOALL,
+    REDUCE_SCATTER,
+    ALLGATHERV,
+    BCAST,
+    NUM_KINDS
+} kind_t;
 
 static int me, ranks;
 static size_t count;
@@ -32,6 +40,13 @@ static int make_call(kind_t kind) {
         return ompx_allreduce(dst, src, count, OMPX_INT64, OMPX_SUM, NULL);
     case ALLGATHER:
         return ompx_allgather(dst, src, count * sizeof(*src), NULL);
+    case ALLGATHERV: {
+        size_t nbytes[MAX_RANKS];
+        for (int rank = 0; rank < ranks; ++rank) {
+            nbytes[rank] = count * sizeof(*src);
+        }
+        return ompx_allgatherv(dst, nbytes, NULL, src, NULL);
+    }
     case ALLTOALL:
         return ompx_alltoall(dst, src, count * sizeof(*src), NULL);
     case REDUCE_SCATTER:
@@ -47,6 +62,7 @@ static int64_t expected(kind_t kind, int call, int block, size_t i) {
     case ALLREDUCE:
         return sum(call, i);
     case ALLGATHER:
+    case ALLGATHERV:
         return value(block, call, i);
     case ALLTOALL:
         return value(block, call, (size_t)me * count + i);
@@ -58,7 +74,7 @@ static int64_t expected(kind_t kind, int call, int block, size_t i) {
 }
 
 static int is_right(kind_t kind, int call) {
-    int const blocks = kind == ALLGATHER || kind == ALLTOALL ? ranks : 1;
+    int const blocks = kind == ALLGATHER || kind == ALLGATHERV || kind == ALLTOALL ? ranks : 1;
     for (int block = 0; block < blocks; ++block) {
         for (size_t i = 0; i < count; ++i) {
             if (dst[(size_t)block * count + i] != expected(kind, call, block, i)) {

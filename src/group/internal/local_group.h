@@ -72,6 +72,8 @@ public:
     /// call_scope: waits as wait_all_arrived does. After a restart the members forget
     /// what they have agreed on in calls, which some of them may have given up.
     status begin_call();
+    /// They keep it: the members are those of one node of a group that has agreed on it.
+    void keep_agreements() { keeps_agreements_ = true; }
 
     [[nodiscard]] stage_memory &stage_buffers() { return stage_buffers_; }
     /// Own stage buffer for the coming round (stage_memory::at).
@@ -109,6 +111,7 @@ private:
     stage_memory stage_buffers_;
     std::unique_ptr<attached_memory> attached_;
     std::uint64_t known_restarts_ = 0;
+    bool keeps_agreements_ = false;
     /// Other members may read the block until all have departed. A group that exists at the
     /// program's end never frees it: slow members still poll the flag slots of the last round.
     bool keep_memory_ = true;
