@@ -94,7 +94,7 @@ local_group::~local_group() {
 
 status local_group::begin_call() {
     DIOMP_TRY(barrier_.wait_all_arrived());
-    if (!keeps_agreements_ && known_restarts_ != barrier_.restart().num_restarts()) [[unlikely]] {
+    if (known_restarts_ && *known_restarts_ != barrier_.restart().num_restarts()) [[unlikely]] {
         known_restarts_ = barrier_.restart().num_restarts();
         stage_buffers_.reset();
         attached_ = std::make_unique<attached_memory>(engine_, members_, self_.index());

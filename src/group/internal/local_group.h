@@ -73,7 +73,7 @@ public:
     /// what they have agreed on in calls, which some of them may have given up.
     status begin_call();
     /// They keep it: the members are those of one node of a group that has agreed on it.
-    void keep_agreements() { keeps_agreements_ = true; }
+    void keep_agreements() { known_restarts_.reset(); }
 
     [[nodiscard]] stage_memory &stage_buffers() { return stage_buffers_; }
     /// Own stage buffer for the coming round (stage_memory::at).
@@ -110,8 +110,7 @@ private:
     sync::node_barrier barrier_;
     stage_memory stage_buffers_;
     std::unique_ptr<attached_memory> attached_;
-    std::uint64_t known_restarts_ = 0;
-    bool keeps_agreements_ = false;
+    std::optional<std::uint64_t> known_restarts_ = 0; ///< nullopt: keep_agreements
     /// Other members may read the block until all have departed. A group that exists at the
     /// program's end never frees it: slow members still poll the flag slots of the last round.
     bool keep_memory_ = true;
