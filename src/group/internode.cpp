@@ -138,7 +138,7 @@ void internode_comm::give_up(int code) {
     if (code == OMPX_ERR_TIMEOUT || code == OMPX_ERR_PEER) {
         call_of_program_.is_broken = call_of_program_.is_growing;
         current_.give_up(call_of_program_.number << max_steps_bits);
-        local_.barrier().restart().note_failure();
+        local_.barrier().restart().note_failure(code);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace diomp::sync {
 
@@ -37,6 +38,7 @@ status call_restart::begin_round(const call_signature &call, std::uint64_t &epoc
     }
     status done = restart(call, epoch);
     if (!done) {
+        note_failure(done.failure().code());
         leave_step();
     }
     return done;
@@ -87,10 +89,16 @@ error call_restart::given_up_error(std::uint64_t epoch, const std::string &what)
            areas_[member].restart.load(std::memory_order_acquire) <= epoch) {
         ++member;
     }
+    bool const is_lost =
+        areas_[member].restart_code.load(std::memory_order_relaxed) == OMPX_ERR_PEER;
+    code_ = is_lost ? OMPX_ERR_PEER : OMPX_ERR_TIMEOUT;
     leave_step();
-    return {OMPX_ERR_TIMEOUT,
-            fmt::format("rank {} has given up {}", areas_.members()[member].value(), what),
-            "raise DIOMP_TIMEOUT if the ranks are only slow; the group stays usable"};
+    std::string text =
+        fmt::format("rank {} has given up {}", areas_.members()[member].value(), what);
+    return is_lost
+               ? error(OMPX_ERR_PEER, text + ": it has lost a rank")
+               : error(OMPX_ERR_TIMEOUT, std::move(text),
+                       "raise DIOMP_TIMEOUT if the ranks are only slow; the group stays usable");
 }
 
 void call_restart::leave_step() {
@@ -104,6 +112,7 @@ void call_restart::give_up() {
     constexpr unsigned max_round_bits = 24; // of the rounds of a call
     std::uint64_t const from = num_calls_ << max_round_bits;
     is_restarting_ = true;
+    areas_.own().restart_code.store(code_, std::memory_order_relaxed);
     areas_.own().restart.store(from, std::memory_order_release);
     for (std::size_t member = 0; member < areas_.size(); ++member) {
         std::atomic<std::uint64_t> &latest = areas_[member].latest_restart;

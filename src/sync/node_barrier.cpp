@@ -67,8 +67,11 @@ status node_barrier::wait(Ready &&ready, std::uint64_t epoch) {
     if (waited && !restart_.must_give_up(is_over, epoch_)) [[likely]] {
         return waited;
     }
-    restart_.note_failure();
-    return waited ? restart_.given_up_error(epoch_) : std::move(waited);
+    if (waited) {
+        waited = restart_.given_up_error(epoch_);
+    }
+    restart_.note_failure(waited.failure().code());
+    return waited;
 }
 
 status node_barrier::restart_round(const call_signature &call) {

@@ -57,6 +57,7 @@ struct barrier_area {
     /// See node_barrier: the round from which the owner goes on after it has given up a call, and
     /// the latest of all members', who write it.
     alignas(cache_line_bytes) std::atomic<std::uint64_t> restart;
+    std::atomic<int> restart_code; ///< why: OMPX_ERR_TIMEOUT or OMPX_ERR_PEER
     alignas(cache_line_bytes) std::atomic<std::uint64_t> latest_restart;
     round_result results[2]; ///< of full rounds, by member 0, in large groups
     short_slot short_slots[num_flag_slots];

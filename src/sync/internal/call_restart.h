@@ -50,8 +50,11 @@ public:
     }
     /// Why. This member gives it up, too.
     error given_up_error(std::uint64_t epoch);
-    /// A wait in the call in progress has failed.
-    void note_failure() { has_failed_ = true; }
+    /// A wait in the call in progress has failed with this code.
+    void note_failure(int code) {
+        has_failed_ = true;
+        code_ = code;
+    }
     /// This member does not make a round of the call in progress.
     void leave_step();
 
@@ -81,6 +84,7 @@ private:
     bool has_several_rounds_ = false;
     bool is_counted_ = false;   ///< the call in progress
     bool has_failed_ = false;   ///< a wait in the call in progress
+    int code_ = 0;              ///< of the last failure
     bool must_restart_ = false; ///< another member has given up the call in progress
     bool is_restarting_ = false;
     std::uint64_t num_calls_ = 0; ///< that this member has begun, equal on all members
