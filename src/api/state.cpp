@@ -142,12 +142,6 @@ void flush_output() {
     runtime::runtime *const running = state().owned.load(std::memory_order_acquire);
     if (running != nullptr) {
         running->connection().give_up(failure, code, message);
-        if (failure == OMPX_SUCCESS && running->connection().job().size > 1) {
-            // The launcher ends all ranks, this one too. If it ended earlier, others would report
-            // that it is lost.
-            constexpr std::chrono::seconds time_to_end_ranks{1};
-            std::this_thread::sleep_for(time_to_end_ranks);
-        }
     }
     launch::notify_process_exit(code); // some launchers of others need it if start-up has failed
     std::_Exit(code);

@@ -265,29 +265,8 @@ private:
 bool has_device_plan(const request &args) {
     bool const needs_host = is_reduction(args.what) && (user_operators::is_user_defined(args.op) ||
                                                         args.type == OMPX_LONG_DOUBLE);
-    if (needs_host) {
-        return false;
-    }
-    switch (args.what) {
-    case operation::bcast:
-    case operation::reduce:
-    case operation::allreduce:
-    case operation::gather:
-    case operation::scatter:
-    case operation::allgather:
-    case operation::reduce_scatter:
-    case operation::alltoall:
-    case operation::gatherv:
-    case operation::scatterv:
-    case operation::allgatherv:
-    case operation::scan:
-    case operation::exscan:
-        return largest_block(args) > 0;
-    case operation::alltoallv:
-        return true;
-    default:
-        return false;
-    }
+    return !needs_host && sync::carries_data(args.what) &&
+           (args.what == operation::alltoallv || largest_block(args) > 0);
 }
 
 std::size_t largest_block(const request &args) {

@@ -9,34 +9,6 @@
 #include <utility>
 
 namespace diomp::group {
-namespace {
-
-/// Whether members that end the call without another one have no result, as opposed to agreements,
-/// which the late member may still complete.
-bool carries_data(sync::operation what) {
-    using sync::operation;
-    switch (what) {
-    case operation::bcast:
-    case operation::reduce:
-    case operation::allreduce:
-    case operation::gather:
-    case operation::scatter:
-    case operation::allgather:
-    case operation::reduce_scatter:
-    case operation::alltoall:
-    case operation::gatherv:
-    case operation::scatterv:
-    case operation::allgatherv:
-    case operation::alltoallv:
-    case operation::scan:
-    case operation::exscan:
-        return true;
-    default:
-        return false;
-    }
-}
-
-} // namespace
 
 void current_call::begin(const sync::call_signature &made) {
     ++number_;
@@ -79,7 +51,7 @@ void current_call::merge(const call_state &received) {
         layout_.node(usable.missing_member()) == layout_.own_node) {
         usable.missing =
             call_state::no_member; // the member that others gave up on has arrived since
-        is_given_up_ = is_given_up_ || carries_data(signature_.what);
+        is_given_up_ = is_given_up_ || sync::carries_data(signature_.what);
     }
     state_.merge(usable);
 }
@@ -90,7 +62,7 @@ void current_call::adopt_failure(const call_state &published) {
         published.missing != call_state::no_member && published.missing_member() == layout_.self();
     state_.missing = is_self ? call_state::no_member : published.missing;
     merge(published);
-    is_given_up_ = is_given_up_ || (state_.is_clean() && carries_data(signature_.what));
+    is_given_up_ = is_given_up_ || (state_.is_clean() && sync::carries_data(signature_.what));
 }
 
 void current_call::fail(std::int32_t rank, error why) {

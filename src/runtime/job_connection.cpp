@@ -155,8 +155,7 @@ void job_connection::on_peer_lost(world_rank peer, std::string why) {
     if (errors_.load() == error_policy::abort) {
         // Where the launcher ends the job, ranks end one after the other: this one, too, in a
         // moment.
-        constexpr std::chrono::milliseconds time_to_end_ranks{300};
-        std::this_thread::sleep_for(time_to_end_ranks);
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
         // This may be the only thread that notices the loss: the others may compute without calls.
         std::string const text =
             fmt::format("rank {} ({}): {}", job().rank.value(), job().host, why);
@@ -184,6 +183,11 @@ void job_connection::give_up(int failure, int code, std::string_view message) no
         stacks::give_up(*launcher_, code, message, failure == OMPX_ERR_TIMEOUT);
     } else {
         launcher_->abort(code, message);
+    }
+    if (failure == OMPX_SUCCESS && job().size > 1) {
+        // ompx_abort: the launcher ends all ranks, this one too. If it ended earlier, others would
+        // report that it is lost.
+        std::this_thread::sleep_for(std::chrono::seconds(1));
     }
 }
 

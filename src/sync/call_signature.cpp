@@ -59,6 +59,28 @@ constexpr std::array<operation_row, 34> rows{{
 
 } // namespace
 
+bool carries_data(operation what) {
+    switch (what) {
+    case operation::bcast:
+    case operation::reduce:
+    case operation::allreduce:
+    case operation::gather:
+    case operation::scatter:
+    case operation::allgather:
+    case operation::reduce_scatter:
+    case operation::alltoall:
+    case operation::gatherv:
+    case operation::scatterv:
+    case operation::allgatherv:
+    case operation::alltoallv:
+    case operation::scan:
+    case operation::exscan:
+        return true;
+    default:
+        return false;
+    }
+}
+
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
 
 bool call_signature::are_equivalent(const call_signature &left, const call_signature &right) {

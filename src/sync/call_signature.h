@@ -104,6 +104,9 @@ static_assert(sizeof(call_signature) == 16);
 
 /// "ompx_bcast".
 const char *name_of(operation what);
+/// A collective that moves data: a member that ends it without another one has no result. The
+/// others are agreements.
+bool carries_data(operation what);
 /// "ompx_bcast(root=1, nbytes=8)".
 std::string describe(const call_signature &call);
 

@@ -28,7 +28,7 @@ int main(void) {
         CHECK(omp_get_wtime() - begin < 5);
     } else {
         usleep(1500 * 1000); /* past the other's limit here, within its limit of the barrier */
-        /* It counts as made: the late one has nobody to make it with. */
+        /* It counts as made: no other rank makes it with the late one. */
         CHECK(ompx_target_allreduce(values, values, OMPX_GROUP_DEVICES, 100, OMPX_DOUBLE, OMPX_SUM,
                                     all) == OMPX_ERR_TIMEOUT);
         CHECK(strstr(ompx_last_error(), "rank 0 has given up") != NULL);

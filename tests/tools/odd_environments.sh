@@ -55,6 +55,12 @@ expect 2 'diomp-run: ' '$bin/diomp-run --remote-devices a:99999999999999999999 t
 expect 1 'diomp-deviced: ' "$deviced --devices 99999999999999999999"
 expect 1 'diomp-deviced: ' "$deviced --memory 99999999999999999999999999G"
 expect 1 "diomp-deviced: .*--memory 100000T" "$deviced --memory 100000T"
+expect 105 "" "\$bin/diomp-bench --min-time nan barrier"
+expect 0 'rate: not measured with 257 threads' '$bin/diomp-run -n 2 $bin/diomp-bench --threads 257 rate'
+if [ -x "$bin/diomp-sim" ]; then
+    expect 1 'cannot be written' '$bin/diomp-sim --nodes 2 --collectives barrier >/dev/full'
+    expect 1 'cannot have' '$bin/diomp-sim --nodes 4 --sizes 1TiB --collectives allgather'
+fi
 expect 1 'diomp-run: ' '$bin/diomp-run --agent </'
 expect 1 'diomp-run: ' 'printf "diomp-run 99999999999999999999\n" | $bin/diomp-run --agent'
 
