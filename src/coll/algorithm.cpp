@@ -20,6 +20,7 @@ constexpr std::size_t max_node_chunk = std::size_t{256} << 10;
 constexpr std::size_t max_bcast_chunk = std::size_t{1} << 20;
 
 constexpr const char *built_in_operators = "built-in operators but for long double";
+constexpr const char *bytes_for_all = "256 bytes for all members";
 constexpr const char *in_arena = "buffers in global memory; for others as without the rule";
 
 constexpr algorithm_row on_node(operation what, algorithm method, const char *condition = "") {
@@ -52,14 +53,16 @@ constexpr auto rows = std::to_array<algorithm_row>({
     inline_row(operation::gather),
     on_node(operation::gather, algorithm::staged),
     on_node(operation::gather, algorithm::zero_copy, in_arena),
-    inline_row(operation::scatter, "256 bytes for all members"),
+    inline_row(operation::scatter, bytes_for_all),
     on_node(operation::scatter, algorithm::staged),
     on_node(operation::scatter, algorithm::zero_copy, in_arena),
     inline_row(operation::allgather),
     on_node(operation::allgather, algorithm::staged),
     on_node(operation::allgather, algorithm::zero_copy, in_arena),
+    inline_row(operation::reduce_scatter, "256 bytes for all members; built-in operators"),
     on_node(operation::reduce_scatter, algorithm::flat),
     on_node(operation::reduce_scatter, algorithm::zero_copy, in_arena),
+    inline_row(operation::alltoall, bytes_for_all),
     on_node(operation::alltoall, algorithm::staged),
     on_node(operation::alltoall, algorithm::zero_copy, in_arena),
     between(operation::bcast, algorithm::with_agreement, std::size_t{64} << 10),

@@ -18,15 +18,14 @@ bool is_rooted(const execution &call) {
 
 /// Bytes that a member contributes.
 std::size_t contributed_bytes(const execution &call) {
-    return call.args.what == operation::scatter ? call.block_bytes() * call.size()
-                                                : call.block_bytes();
+    return call.block_bytes() * (has_block_for_each(call.args.what) ? call.size() : 1);
 }
 
 bool is_short(const execution &call) {
     return is_rooted(call) && contributed_bytes(call) <= sizeof(std::uint64_t);
 }
 
-/// Data of a member in the last round.
+/// Data of a member in the last round, of `nbytes` in all.
 const std::byte *arrival_data(const execution &call, std::size_t member, std::size_t nbytes) {
     if (is_short(call)) {
         return call.members.barrier().short_data_of(member);
@@ -37,9 +36,11 @@ const std::byte *arrival_data(const execution &call, std::size_t member, std::si
                : call.members.barrier().inline_data_of(member);
 }
 
-/// Block of a member in a call in which every member contributes its block.
+/// What a member contributes for this member: its block, or the one of its blocks for this member.
 const std::byte *block_of(const execution &call, std::size_t member) {
-    return member == call.self() ? call.src() : arrival_data(call, member, call.block_bytes());
+    const std::byte *const data =
+        member == call.self() ? call.src() : arrival_data(call, member, contributed_bytes(call));
+    return data + (has_block_for_each(call.args.what) ? call.self() * call.block_bytes() : 0);
 }
 
 void reduce_all(const execution &call) {
@@ -91,17 +92,12 @@ status exchange_data(execution &call, std::span<const std::byte> data) {
 // The own block first: in place, it may lie where another block is written.
 void copy_blocks_to_user(const execution &call) {
     std::size_t const nbytes = call.block_bytes();
-    std::memmove(call.dst() + call.self() * nbytes, call.src(), nbytes);
+    std::memmove(call.dst() + call.self() * nbytes, block_of(call, call.self()), nbytes);
     for (std::size_t member = 0; member < call.size(); ++member) {
         if (member != call.self()) {
-            std::memcpy(call.dst() + member * nbytes, arrival_data(call, member, nbytes), nbytes);
+            std::memcpy(call.dst() + member * nbytes, block_of(call, member), nbytes);
         }
     }
-}
-
-const std::byte *blocks_of_root(const execution &call) {
-    return call.is_root() ? call.src()
-                          : arrival_data(call, call.root(), call.block_bytes() * call.size());
 }
 
 } // namespace
@@ -110,15 +106,12 @@ status run_inline_data(execution &call) {
     std::size_t const nbytes = call.block_bytes();
     operation const what = call.args.what;
     std::span<const std::byte> data;
-    if (what != operation::bcast && what != operation::scatter) {
-        data = {call.src(), nbytes};
-    } else if (call.is_root()) {
-        data = what == operation::scatter ? std::span(call.src(), nbytes * call.size())
-                                          : std::span<const std::byte>(call.dst(), nbytes);
+    if (!is_from_root(what) || call.is_root()) {
+        data = {what == operation::bcast ? call.dst() : call.src(), contributed_bytes(call)};
     }
     DIOMP_TRY(exchange_data(call, data));
-    bool const has_result = what == operation::allreduce || what == operation::allgather ||
-                            what == operation::scatter || call.is_root();
+    bool const has_result =
+        (what != operation::reduce && what != operation::gather) || call.is_root();
     switch (what) {
     case operation::bcast:
         if (!call.is_root()) {
@@ -126,10 +119,11 @@ status run_inline_data(execution &call) {
         }
         break;
     case operation::scatter:
-        std::memmove(call.dst(), blocks_of_root(call) + call.self() * nbytes, nbytes);
+        std::memmove(call.dst(), block_of(call, call.root()), nbytes);
         break;
     case operation::gather:
     case operation::allgather:
+    case operation::alltoall:
         if (has_result) {
             copy_blocks_to_user(call);
         }

@@ -65,6 +65,12 @@ struct endpoint_buffers {
     return what == operation::reduce || what == operation::allreduce ||
            what == operation::reduce_scatter || is_scan(what);
 }
+/// Whether a member, or the root, contributes a block for each member.
+[[nodiscard]] inline bool has_block_for_each(sync::operation what) {
+    using sync::operation;
+    return what == operation::scatter || what == operation::alltoall ||
+           what == operation::reduce_scatter;
+}
 /// True for gatherv, scatterv, allgatherv, alltoallv.
 [[nodiscard]] inline bool has_block_lists(sync::operation what) {
     using sync::operation;

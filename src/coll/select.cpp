@@ -18,22 +18,19 @@ constexpr std::size_t reduce_scatter_allgather_min_bytes = std::size_t{32} << 10
 constexpr std::size_t reduce_scatter_allgather_min_operands = std::size_t{128} << 10;
 /// Partitioning a reduce pays off only if the other members have cores of their own.
 constexpr std::size_t reduce_scatter_gather_min_bytes = std::size_t{256} << 10;
+
 /// Blocks in a member's stage buffer at a time: one for all members, or one for each other member.
 std::size_t blocks_per_stage(const call_shape &shape) {
-    bool const each = shape.what == operation::scatter || shape.what == operation::alltoall ||
-                      shape.what == operation::reduce_scatter;
-    return each ? std::max<std::size_t>(1, shape.num_members - 1) : 1;
+    return has_block_for_each(shape.what) ? std::max<std::size_t>(1, shape.num_members - 1) : 1;
 }
 
-/// Inline data of a small call; a scatter includes the root's own block.
+/// Inline data of a small call. Blocks for each member include the own block.
 std::size_t inline_data_bytes(const call_shape &shape) {
-    return shape.block_bytes * (shape.what == operation::scatter ? shape.num_members : 1);
+    return shape.block_bytes * (has_block_for_each(shape.what) ? shape.num_members : 1);
 }
 
 bool allows_inline_data(const call_shape &shape) {
-    bool const has_inline_form =
-        shape.what != operation::alltoall && shape.what != operation::reduce_scatter;
-    return has_inline_form && inline_data_bytes(shape) <= sync::node_barrier::max_inline_bytes &&
+    return inline_data_bytes(shape) <= sync::node_barrier::max_inline_bytes &&
            !shape.user_operator && !shape.needs_alignment;
 }
 

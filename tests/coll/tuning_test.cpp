@@ -185,6 +185,10 @@ TEST(tuned_select, keeps_to_what_the_call_allows) {
     EXPECT_EQ(select(shape_of(operation::allreduce, 4, 257), &rules).method, algorithm::flat);
     EXPECT_EQ(select(shape_of(operation::scatter, 4, 64), &rules).method, algorithm::inline_data);
     EXPECT_EQ(select(shape_of(operation::scatter, 5, 64), &rules).method, algorithm::staged);
+    EXPECT_EQ(select(shape_of(operation::reduce_scatter, 4, 64)).method, algorithm::inline_data);
+    EXPECT_EQ(select(shape_of(operation::reduce_scatter, 4, 72)).method, algorithm::flat);
+    EXPECT_EQ(select(shape_of(operation::alltoall, 4, 64)).method, algorithm::inline_data);
+    EXPECT_EQ(select(shape_of(operation::alltoall, 4, 65)).method, algorithm::staged);
     EXPECT_EQ(select(shape_of(operation::barrier, 4, 0), &rules).method, algorithm::barrier_only);
 }
 

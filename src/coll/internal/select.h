@@ -6,9 +6,9 @@
 //  member.
 //
 //  algorithm    when                              rounds           copied
-//  inline_data  b <= 256, except alltoall,        1                b n, in the flag slots
-//               reduce_scatter, user-defined
-//               operators
+//  inline_data  b <= 256, but for user-defined    1                b n, in the flag slots
+//               operators; scatter, alltoall and
+//               reduce_scatter: b n <= 256
 //  staged       bcast, gather, scatter,           chunks           bcast 2 b, gather and scatter
 //               allgather, alltoall                                b n, the others 2 b n
 //  flat         reductions: all read all          chunks           b (n + 1)
