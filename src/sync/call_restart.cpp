@@ -18,6 +18,10 @@ void call_restart::begin_call(call_rounds made) {
 }
 
 void call_restart::end_call() {
+    if (!is_counted_ && has_failed_) [[unlikely]] { // before its first round
+        ++num_calls_;
+        is_counted_ = true;
+    }
     bool const gives_up = is_counted_ && (must_restart_ || (has_several_rounds_ && has_failed_));
     is_in_call_ = has_several_rounds_ = is_counted_ = false;
     if (gives_up) [[unlikely]] {
