@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -117,7 +118,12 @@ void parse(CLI::App &app, int argc, char **argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &failure) {
-        std::exit(app.exit(failure));
+        int const status = app.exit(failure);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+            std::fputs("standard output cannot be written\n", stderr);
+            std::exit(EXIT_FAILURE);
+        }
+        std::exit(status);
     }
 }
 

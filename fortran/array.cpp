@@ -120,6 +120,17 @@ int check_end(const call_site &site, const array &given, const char *name) {
     return site.fail(OMPX_ERR_ARG, what, "pass a section with an upper bound, such as a(1:n)");
 }
 
+int check_types(const call_site &site, const array &dst, const array &src) {
+    auto const holds_any = [](const array &of) {
+        return of.type() == 0 || of.element_bytes() == 1;
+    };
+    if (holds_any(dst) || holds_any(src) || dst.type() == src.type()) {
+        return OMPX_SUCCESS;
+    }
+    return site.fail(OMPX_ERR_ARG, "dst and src do not have one type",
+                     "convert one of them; arrays of integer(1) may hold any data");
+}
+
 int check_contiguous(const call_site &site, const array &given, const char *name) {
     if (int const status = check_end(site, given, name); status != OMPX_SUCCESS) {
         return status;

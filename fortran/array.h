@@ -47,6 +47,9 @@ private:
     int rank_;
 };
 
+/// Reports an error if both have types that collectives support, but not the same one. Arrays of
+/// bytes may hold any data.
+int check_types(const call_site &site, const array &dst, const array &src);
 /// Check that the argument is contiguous (implies check_end()) and that its end is known. Report an
 /// error of `site` otherwise and return its status.
 int check_contiguous(const call_site &site, const array &given, const char *name);

@@ -20,6 +20,9 @@ public:
         if (status_ == OMPX_SUCCESS) {
             status_ = check_end(site_, src_, "src");
         }
+        if (status_ == OMPX_SUCCESS) {
+            status_ = check_types(site_, dst_, src_);
+        }
     }
     /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
     template <typename Call>

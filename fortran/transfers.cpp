@@ -47,6 +47,9 @@ int check_pair(const call_site &site, const array &dst, const array &src) {
         return site.fail(OMPX_ERR_ARG, "one side is a type(c_ptr), an address without a shape",
                          "make an array of it: call c_f_pointer(address, array, shape)");
     }
+    if (int const status = check_types(site, dst, src); status != OMPX_SUCCESS) {
+        return status;
+    }
     if (dst.nbytes() != src.nbytes()) {
         return site.fail(OMPX_ERR_MISMATCH, "dst and src have different sizes",
                          "pass sections with as many elements, of one type");

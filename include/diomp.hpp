@@ -17,6 +17,10 @@
 #ifndef DIOMP_HPP
 #define DIOMP_HPP
 
+#if __cplusplus < 201709L // GCC 10 with -std=c++20
+#error "diomp.hpp needs C++20: compile with -std=c++20"
+#else
+
 #include "diomp.h"
 #include "diomp/atomic.hpp"
 #include "diomp/box.hpp"
@@ -35,5 +39,7 @@
 #include "diomp/symmetric_array.hpp"
 #include "diomp/types.hpp"
 #include "diomp/wait.hpp"
+
+#endif // C++20
 
 #endif // DIOMP_HPP

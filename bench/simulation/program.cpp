@@ -2,6 +2,7 @@
 // diomp-sim: collectives of the library, or of SMPI, on a simulated machine. One line of JSON for
 // each collective and size. docs/simulation.md
 #include "base/command_line.h"
+#include "base/tool_main.h"
 #include "measured.h"
 
 #include <fmt/core.h>
@@ -242,15 +243,6 @@ void run(const arguments &given, s4u::Engine &engine) {
 
 } // namespace
 
-/// The exit status after what has been printed.
-static int finish_output() {
-    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
-        return 0;
-    }
-    fmt::print(stderr, "diomp-sim: the output cannot be written\n");
-    return 1;
-}
-
 int main(int argc, char **argv) {
     int num_engine_words = 1; // the program's name: SimGrid would print its own --help
     s4u::Engine engine(&num_engine_words, argv);
@@ -265,7 +257,7 @@ int main(int argc, char **argv) {
     }
     if (given.prints_platform) {
         fmt::print("{}", platform_xml(given.hardware));
-        return finish_output();
+        return diomp::exit_status("diomp-sim", 0);
     }
     try {
         run(given, engine);
@@ -273,5 +265,5 @@ int main(int argc, char **argv) {
         fmt::print(stderr, "diomp-sim: {}\n", failure.what());
         return 1;
     }
-    return finish_output();
+    return diomp::exit_status("diomp-sim", 0);
 }

@@ -83,7 +83,11 @@ class memory_resource final : public std::pmr::memory_resource {
         detail::free_bytes(memory);
     }
     [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+#if defined(__cpp_rtti)
         return dynamic_cast<const memory_resource *>(&other) != nullptr;
+#else
+        return this == &other;
+#endif
     }
 };
 
@@ -175,7 +179,7 @@ template <typename T>
 }
 /// Changes the number of elements of an array of the functions here (ompx_realloc): the first ones
 /// keep their values, new ones are undefined. Collective unless the memory is local; a put may
-/// follow at once. After an error the array is as it was.
+/// follow at once. After an error the array is as it was. `count` is at least 1 on every rank.
 template <typename T>
     requires std::is_unbounded_array_v<T> && transferable<std::remove_extent_t<T>> &&
              (alignof(std::remove_extent_t<T>) <= 64)

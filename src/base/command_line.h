@@ -2,6 +2,8 @@
 // Command lines of tools, by CLI11.
 #pragma once
 
+#include "base/tool_main.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -35,7 +37,7 @@ std::optional<int> parse_command_line(CLI::App &app, int misuse, Words &&...word
     try {
         app.parse(std::forward<Words>(words)...);
     } catch (const CLI::Success &request) {
-        return app.exit(request);
+        return exit_status(app.get_name().c_str(), app.exit(request));
     } catch (const CLI::ParseError &error) {
         const char *const name = app.get_name().c_str();
         std::fprintf(stderr, "%s: %s\nTry '%s --help'.\n", name, error.what(), name);

@@ -11,12 +11,24 @@ namespace diomp {
 
 /// Exit status after an unhandled exception.
 inline constexpr int status_unhandled_exception = 1;
+inline constexpr int status_unwritten_output = 1;
+
+/// The exit status of the tool `name`: `status`, or a failure after a message if that is 0 and the
+/// standard output could not be written.
+inline int exit_status(const char *name, int status) noexcept {
+    // The runtime, too, flushes it before it starts processes.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+        return status;
+    }
+    std::fprintf(stderr, "%s: standard output cannot be written\n", name);
+    return status != 0 ? status : status_unwritten_output;
+}
 
 /// Calls `body`, which returns the exit status of the tool `name`.
 template <typename Body>
 int run_tool(const char *name, const Body &body) noexcept {
     try {
-        return body();
+        return exit_status(name, body());
     } catch (const std::exception &unhandled) {
         std::fprintf(stderr, "%s: %s\n", name, unhandled.what());
     } catch (...) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 
 namespace diomp::config {
 namespace {
@@ -81,8 +82,8 @@ status parse_auto_number(int &into, const std::string &text, int min_value, int 
     int value = 0;
     auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code != std::errc{} || end != text.data() + text.size() || value < min_value) {
-        return error(OMPX_ERR_ARG,
-                     fmt::format("'{}' is not a number from {} up, or 'auto'", text, min_value));
+        return error(OMPX_ERR_ARG, fmt::format("'{}' is not a number from {} to {}, or 'auto'",
+                                               text, min_value, std::numeric_limits<int>::max()));
     }
     into = value;
     return {};

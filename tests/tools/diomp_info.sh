@@ -125,6 +125,11 @@ fi
 for what in "" --build --topology; do
     expect 1 '^diomp-info: standard output cannot be written' bash -c "'$bin/diomp-info' $what >/dev/full"
 done
+for tool in diomp-run diomp-deviced diomp-bench; do
+    expect 1 "^($tool: )?standard output cannot be written" bash -c "'$bin/$tool' --help >/dev/full"
+done
+expect 1 '^BAD +address range +2 ranks times 30.* exceed the address arena' \
+    env DIOMP_SEGMENT_SIZE=30T "$bin/diomp-info" --doctor
 expect 1 '^diomp-info: --ranks: Value 0 not in range' "$bin/diomp-info" --doctor --ranks 0
 # The node without a GPU, then with two and four that a stand-in has.
 none=(env DIOMP_CUDA_LIBRARY=/nowhere/libcuda.so DIOMP_HIP_LIBRARY=/nowhere/libhip.so)

@@ -67,6 +67,8 @@ expect 1 'diomp-run: ' 'printf "diomp-run 99999999999999999999\n" | $bin/diomp-r
 # Empty values and input that is nested too deeply.
 expect 2 'diomp-run: .*--output-dir' '$bin/diomp-run -n 1 --output-dir "" true'
 expect 1 'diomp-deviced: .*--listen' "$deviced --listen ''"
+expect 1 'diomp-trace: .* is the output, too' \
+    'f=$(mktemp); $bin/diomp-trace -o "$f" "$f"; s=$?; rm "$f"; exit $s'
 expect 1 'diomp-trace: .* is no complete trace' \
     'yes "[" | head -n 100000 | tr -d "\n" >/tmp/nested.$$; $bin/diomp-trace -o /dev/null /tmp/nested.$$; s=$?; rm /tmp/nested.$$; exit $s'
 

@@ -73,6 +73,13 @@ finding check_address_range(const settings &values, const machine &here, int ran
                                      wanted < static_cast<double>(transport::arena::max_span())
                                  ? static_cast<std::size_t>(wanted)
                                  : transport::arena::max_span();
+    if (wanted > static_cast<double>(transport::arena::max_span()) &&
+        values.memory.segment_size_bytes != 0) {
+        return {"address range", severity::bad,
+                fmt::format("{} ranks times {} per segment exceed the address arena of {}", ranks,
+                            format_size(per_rank), format_size(transport::arena::max_span())),
+                "set DIOMP_SEGMENT_SIZE to a smaller value"};
+    }
     void *hint =
         reinterpret_cast<void *>(base); // NOLINT(performance-no-int-to-ptr): mmap takes an address
     void *mapped = mmap(hint, span, PROT_NONE,
