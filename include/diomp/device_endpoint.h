@@ -55,7 +55,8 @@ enum diomp_device_reason {
     DIOMP_DEVICE_GAVE_UP,     /**< the job is broken, so a reply is no longer waited for */
     DIOMP_DEVICE_RING_BROKEN, /**< a request could not be stored earlier */
     DIOMP_DEVICE_GROUP,       /**< no room for another group */
-    DIOMP_DEVICE_KIND         /**< no kind of transfer */
+    DIOMP_DEVICE_KIND,        /**< no kind of transfer */
+    DIOMP_DEVICE_EVENT        /**< no event of a call in a region of this device */
 };
 
 /** The calls, for error messages. */

@@ -89,11 +89,21 @@ DIOMP_GPU_ int ompx_get_nb(void *dst, int rank, const void *src, size_t nbytes,
     }
     return status;
 }
+DIOMP_ON_DEVICE_ int diomp_check_event(const struct diomp_endpoint *own,
+                                       const ompx_event_t *event) {
+    if (event == 0) {
+        return DIOMP_DEVICE_NULL;
+    }
+    return *event == 0 || diomp_ring_knows(own, (uintptr_t)*event) ? DIOMP_DEVICE_OK
+                                                                   : DIOMP_DEVICE_EVENT;
+}
 DIOMP_GPU_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
     struct diomp_call const call = {DIOMP_CALL_EVENT_WAIT, -1, {0, 0, 0, 0}};
+    int reason;
     DIOMP_OWN_ENDPOINT_(own)
-    if (event == 0 || done == 0) {
-        return diomp_device_fail(own, &call, DIOMP_DEVICE_NULL);
+    reason = done == 0 ? DIOMP_DEVICE_NULL : diomp_check_event(own, event);
+    if (reason != DIOMP_DEVICE_OK) {
+        return diomp_device_fail(own, &call, reason);
     }
     *done = *event == 0 || diomp_ring_is_done(own, (uintptr_t)*event);
     if (*done) {
@@ -104,9 +114,11 @@ DIOMP_GPU_ int ompx_event_test(ompx_event_t *event, int *done) OMPX_NOEXCEPT_ {
 DIOMP_GPU_ int ompx_event_wait(ompx_event_t *event) OMPX_NOEXCEPT_ {
     struct diomp_call const call = {DIOMP_CALL_EVENT_WAIT, -1, {0, 0, 0, 0}};
     int status = OMPX_SUCCESS;
+    int reason;
     DIOMP_OWN_ENDPOINT_(own)
-    if (event == 0) {
-        return diomp_device_fail(own, &call, DIOMP_DEVICE_NULL);
+    reason = diomp_check_event(own, event);
+    if (reason != DIOMP_DEVICE_OK) {
+        return diomp_device_fail(own, &call, reason);
     }
     if (*event != 0) {
         status = diomp_ring_wait(own, &call, (uintptr_t)*event);

@@ -143,6 +143,20 @@ DIOMP_ON_DEVICE_ int diomp_ring_call(struct diomp_endpoint *own, const struct di
     return diomp_ring_call_by(own, diomp_own_ring(own), call, request, values, num_values);
 }
 
+/* A ticket: a byte that no address of the host has, the request's index + 1 in 48 bits, and the
+ * ring's number. */
+#define DIOMP_TICKET_MARK_ ((uint64_t)0xd1 << 56)
+
+DIOMP_ON_DEVICE_ uint64_t diomp_ticket_index(uint64_t ticket) { return (ticket << 8) >> 16; }
+
+/** Whether a request of this device has the ticket. */
+DIOMP_DEVICE_CALL_ int diomp_ring_knows(const struct diomp_endpoint *own, uint64_t ticket) {
+    uint64_t const number = ticket & 0xff;
+    uint64_t const end = diomp_ticket_index(ticket);
+    return ticket >> 56 == DIOMP_TICKET_MARK_ >> 56 && number < own->num_rings && end != 0 &&
+           end <= diomp_relaxed_64(&own->rings[number].reserved);
+}
+
 /** Stores a request without a reply in a ring, or null; *ticket, if not null, receives what waits
  * for it. */
 DIOMP_DEVICE_CALL_ int diomp_ring_post_by(struct diomp_endpoint *own, struct diomp_ring *ring,
@@ -157,7 +171,7 @@ DIOMP_DEVICE_CALL_ int diomp_ring_post_by(struct diomp_endpoint *own, struct dio
         return diomp_device_fail(own, call, reason);
     }
     if (ticket != 0) {
-        *ticket = (index + 1) << 8 | (uint64_t)(ring - own->rings);
+        *ticket = DIOMP_TICKET_MARK_ | (index + 1) << 8 | (uint64_t)(ring - own->rings);
     }
     return OMPX_SUCCESS;
 }
@@ -167,11 +181,10 @@ DIOMP_ON_DEVICE_ int diomp_ring_post(struct diomp_endpoint *own, const struct di
     return diomp_ring_post_by(own, diomp_own_ring(own), call, request, ticket);
 }
 
-/** Whether the request of a ticket has been executed; it may have failed. */
+/** Whether the request of a ticket, which diomp_ring_knows, has been executed; it may have failed.
+ */
 DIOMP_DEVICE_CALL_ int diomp_ring_is_done(const struct diomp_endpoint *own, uint64_t ticket) {
-    uint64_t const number = ticket & 0xff;
-    return number >= own->num_rings ||
-           diomp_acquire_64(&own->rings[number].state->done) >= ticket >> 8;
+    return diomp_acquire_64(&own->rings[ticket & 0xff].state->done) >= diomp_ticket_index(ticket);
 }
 
 /** Waits for the request of a ticket. */

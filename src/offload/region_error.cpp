@@ -88,6 +88,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
      "keep groups instead of creating them anew, or call the group's barrier on the host"},
     {DIOMP_DEVICE_KIND, "unknown kind of transfer",
      "combine OMPX_RMA_PUT, OMPX_RMA_GET, OMPX_RMA_ATOMIC"},
+    {DIOMP_DEVICE_EVENT, "not an event of a call in a region on this device",
+     "wait for events of the host on the host"},
     {DIOMP_DEVICE_UNKNOWN_CMP, "cmp is not a comparison", "pass one of OMPX_CMP_EQ .. LE"},
 });
 

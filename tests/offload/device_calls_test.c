@@ -530,6 +530,8 @@ static void errors(void) {
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_put(right, NULL, in, 8));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_get(NULL, right, in, 8));
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null", ompx_event_wait(NULL));
+    ompx_event_t foreign = (ompx_event_t)(uintptr_t)0x55d000a00;
+    REGION_FAILS(OMPX_ERR_ARG, "not an event", "not an event", ompx_event_wait(&foreign));
     REGION_FAILS(OMPX_ERR_ARG, "unknown kind", "unknown kind", ompx_waitRMA(0));
     CHECK(strstr(ompx_last_error(), "ompx_waitRMA(kind=0") != NULL);
     REGION_FAILS(OMPX_ERR_ARG, "null pointer", "a pointer is null",
