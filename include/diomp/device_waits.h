@@ -10,7 +10,7 @@
 
 /* ---- Waits ---- */
 
-/** How a wait compares: `width` is 4 or 8 bytes. */
+/** How a wait compares: `width` is 1, 2, 4 or 8 bytes. */
 struct diomp_condition {
     int width;
     int is_signed;
@@ -18,11 +18,20 @@ struct diomp_condition {
     uint64_t value;
 };
 
+/** The low `width` bytes of a word, as a number of 64 bits. */
+DIOMP_ON_DEVICE_ uint64_t diomp_extend(uint64_t low, struct diomp_condition how) {
+    int const unused_bits = 64 - 8 * how.width;
+    uint64_t const high = low << unused_bits;
+    return how.is_signed ? (uint64_t)((int64_t)high >> unused_bits) : high >> unused_bits;
+}
+
 DIOMP_ON_DEVICE_ uint64_t diomp_device_load(const void *at, struct diomp_condition how) {
+    uintptr_t const word = (uintptr_t)at & ~(uintptr_t)3; /* loads of 8 and 16 bits have no order */
     if (how.width == 8) {
         return diomp_acquire_64(at);
     }
-    return how.is_signed ? (uint64_t)(int64_t)(int32_t)diomp_acquire_32(at) : diomp_acquire_32(at);
+    return diomp_extend((uint64_t)diomp_acquire_32((const void *)word) >> ((uintptr_t)at & 3) * 8,
+                        how);
 }
 
 DIOMP_ON_DEVICE_ int diomp_device_holds(uint64_t current, struct diomp_condition how) {
@@ -94,21 +103,17 @@ DIOMP_DEVICE_CALL_ int diomp_device_wait_until(struct diomp_endpoint *own, const
                                                int type, int cmp, const void *value) {
     struct diomp_call call = {
         DIOMP_CALL_WAIT_UNTIL, -1, {(uintptr_t)variable, (uint64_t)type, (uint64_t)cmp, 0}};
-    struct diomp_condition how = {type == OMPX_INT64 || type == OMPX_UINT64 ? 8 : 4,
-                                  type == OMPX_INT32 || type == OMPX_INT64, cmp, 0};
-    if (type < OMPX_INT32 || type > OMPX_UINT64) {
+    /* OMPX_INT8, UINT8, INT16, ... UINT64 are 1 to 8. */
+    struct diomp_condition how = {1 << ((type - OMPX_INT8) / 2 & 3), type % 2 == OMPX_INT8 % 2, cmp,
+                                  0};
+    if (type < OMPX_INT8 || type > OMPX_UINT64) {
         return diomp_device_fail(own, &call, DIOMP_DEVICE_UNKNOWN_TYPE);
     }
     if (value == 0) {
         return diomp_device_fail(own, &call, DIOMP_DEVICE_NULL);
     }
-    if (how.width == 8) {
-        __builtin_memcpy(&how.value, value, 8);
-    } else {
-        uint32_t narrow;
-        __builtin_memcpy(&narrow, value, 4);
-        how.value = how.is_signed ? (uint64_t)(int64_t)(int32_t)narrow : narrow;
-    }
+    __builtin_memcpy(&how.value, value, (size_t)how.width);
+    how.value = diomp_extend(how.value, how);
     call.arguments[3] = how.value;
     return diomp_device_wait(own, &call, variable, how);
 }

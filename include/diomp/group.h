@@ -15,7 +15,9 @@ extern "C" {
 /* ---- Groups ---- */
 
 /** Creates a group of ranks[size], world ranks. Collective over the listed ranks only, which all
- * pass the same list. The caller must be in the list; no rank may be listed twice. */
+ * pass the same list. The caller must be in the list; no rank may be listed twice. After
+ * OMPX_ERR_TIMEOUT the caller's next creation of a group of these ranks takes up the one that timed
+ * out: with the group that late ranks then have. */
 OMPX_API_ int ompx_group_create(ompx_group_t *group, const int *ranks, int size) OMPX_NOEXCEPT_;
 /**
  * Creates a group of endpoints[size]. Collective over the ranks in the list only, which all pass

@@ -277,6 +277,16 @@ static void waits_until(void) {
         wrong += ompx_wait_until(at, OMPX_INT32, OMPX_CMP_NE, &value_i32) != 0;
         value_u32 = 3;
         wrong += ompx_wait_until(at, OMPX_UINT32, OMPX_CMP_GE, &value_u32) != 0;
+        const char *const bytes = (const char *)at;
+        int8_t value_i8 = -5;
+        uint8_t value_u8 = 250;
+        int16_t value_i16 = -4;
+        uint16_t value_u16 = 0xffff;
+        wrong += ompx_wait_until(bytes, OMPX_INT8, OMPX_CMP_EQ, &value_i8) != 0;
+        wrong += ompx_wait_until(bytes + 1, OMPX_INT8, OMPX_CMP_GT, &value_i8) != 0;
+        wrong += ompx_wait_until(bytes + 3, OMPX_UINT8, OMPX_CMP_GT, &value_u8) != 0;
+        wrong += ompx_wait_until(bytes, OMPX_INT16, OMPX_CMP_LT, &value_i16) != 0;
+        wrong += ompx_wait_until(bytes + 6, OMPX_UINT16, OMPX_CMP_EQ, &value_u16) != 0;
     }
     CHECK(wrong == 0);
     meet();
