@@ -3,6 +3,7 @@
 
 #include "base/per_thread.h"
 #include "device_coll/internal/remote_calls.h"
+#include "group/group.h"
 #include "messaging/engine.h"
 #include "offload/device_segments.h"
 #include "offload/offload.h"
@@ -85,14 +86,14 @@ device_calls::lock_vendor_queue(const group::group &members) {
 void device_calls::submit(group::group &members, std::function<void()> call) {
     if (!vendors_.may_use_library(members)) {
         members.calls().submit([&members, call = std::move(call)] {
-            auto const rounds = group::several_rounds(members);
+            group::several_rounds const rounds(members);
             call();
         });
         return;
     }
     vendor_calls_.submit([&members, call = std::move(call)] {
         auto const call_lock = members.lock_calls();
-        auto const rounds = group::several_rounds(members);
+        group::several_rounds const rounds(members);
         call();
     });
 }
@@ -184,7 +185,7 @@ result<ompx_event *> device_calls::start_one_endpoint(group::group &members, con
     if (to_run) {
         auto const order = lock_vendor_queue(members);
         auto const call_lock = members.lock_calls();
-        auto const rounds = group::several_rounds(members);
+        group::several_rounds const rounds(members);
         complete(*to_run);
     }
     return event.release();
@@ -216,7 +217,7 @@ status device_calls::run_uncached(group::group &members, const request &args, in
     if (!own_index.value()) {
         auto const order = lock_vendor_queue(members);
         auto const call_lock = members.lock_calls();
-        auto const rounds = group::several_rounds(members);
+        group::several_rounds const rounds(members);
         auto by = vendors_.find(members);
         DIOMP_TRY(by);
         // Only if no member uses device memory: otherwise a member without a buffer in the call

@@ -51,7 +51,7 @@ void current_call::merge(const call_state &received) {
         layout_.node(usable.missing_member()) == layout_.own_node) {
         usable.missing =
             call_state::no_member; // the member that others gave up on has arrived since
-        is_given_up_ = is_given_up_ || sync::carries_data(signature_.what);
+        is_given_up_ = is_given_up_ || !sync::completes_late(signature_.what);
     }
     state_.merge(usable);
 }
@@ -62,7 +62,7 @@ void current_call::adopt_failure(const call_state &published) {
         published.missing != call_state::no_member && published.missing_member() == layout_.self();
     state_.missing = is_self ? call_state::no_member : published.missing;
     merge(published);
-    is_given_up_ = is_given_up_ || (state_.is_clean() && sync::carries_data(signature_.what));
+    is_given_up_ = is_given_up_ || (state_.is_clean() && !sync::completes_late(signature_.what));
 }
 
 void current_call::fail(std::int32_t rank, error why) {

@@ -128,11 +128,20 @@ private:
     call_queue calls_; ///< last member, so that its thread ends first
 };
 
-/// For a call of the program that consists of several of the group's: if it fails in the middle on
-/// some members, the next call finds all of them in step.
-[[nodiscard]] inline sync::call_scope several_rounds(group &of) {
-    return sync::call_scope(of.local_members().barrier());
-}
+/// While it exists, the calls on the group are steps of one call of the program: if some members
+/// fail in the middle and leave out the rest, the next call finds all in step. The outermost of
+/// nested ones counts. The caller holds the call lock.
+class several_rounds {
+public:
+    explicit several_rounds(group &of);
+    ~several_rounds();
+    several_rounds(const several_rounds &) = delete;
+    several_rounds &operator=(const several_rounds &) = delete;
+
+private:
+    sync::call_scope on_node_;
+    internode_comm *between_nodes_; ///< null: the group is on one node, or in a call already
+};
 
 /// The mismatch of an earlier call that was detected only now, if any. For the end of a call of the
 /// program that has succeeded: an error between its steps would leave the other members in it.

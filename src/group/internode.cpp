@@ -133,12 +133,30 @@ error internode_comm::broken_error() {
             "create another group; raise DIOMP_TIMEOUT if the ranks are only slow"};
 }
 
-void internode_comm::give_up(int code) {
+bool internode_comm::enter_call() {
+    if (call_of_program_.is_in_progress) {
+        return false;
+    }
+    ++call_of_program_.number;
+    call_of_program_.is_in_progress = true;
+    call_of_program_.has_several_rounds = call_of_program_.is_growing = false;
+    call_of_program_.failure = 0;
+    return true;
+}
+
+void internode_comm::leave_call() {
     constexpr unsigned max_steps_bits = 24; // of the numbers that a call takes
-    if (code == OMPX_ERR_TIMEOUT || code == OMPX_ERR_PEER) {
+    call_of_program_.is_in_progress = false;
+    if (call_of_program_.has_several_rounds && call_of_program_.failure != 0) [[unlikely]] {
         call_of_program_.is_broken = call_of_program_.is_growing;
         current_.give_up(call_of_program_.number << max_steps_bits);
-        local_.barrier().restart().note_failure(code);
+        local_.barrier().restart().note_failure(call_of_program_.failure);
+    }
+}
+
+void internode_comm::note_failure(int code) {
+    if (code == OMPX_ERR_TIMEOUT || code == OMPX_ERR_PEER) {
+        call_of_program_.failure = code;
     }
 }
 

@@ -52,6 +52,9 @@ public:
     /// OMPX_ERR_STATE: see is_broken.
     template <typename Body>
     auto make_call(Body &&body) -> decltype(body());
+    /// What make_call does before and after the body; false: in a call already.
+    [[nodiscard]] bool enter_call();
+    void leave_call();
     /// The call in progress has steps that a member may leave out if it fails before.
     void note_several_rounds() {
         call_of_program_.has_several_rounds = true;
@@ -82,7 +85,7 @@ public:
 
 private:
     static error broken_error();
-    void give_up(int code);
+    void note_failure(int code);
     [[nodiscard]] bool prefers_tree() const;
     void combine_in_tree();
     void disseminate();
@@ -100,6 +103,7 @@ private:
     std::optional<bool> has_large_stage_buffers_;
     struct {
         std::uint64_t number = 0;
+        int failure = 0; ///< of a step, for which members may have left it out
         bool is_in_progress = false;
         bool has_several_rounds = false;
         bool is_growing = false; ///< note_growth
@@ -109,20 +113,17 @@ private:
 
 template <typename Body>
 auto internode_comm::make_call(Body &&body) -> decltype(body()) {
-    if (call_of_program_.is_in_progress) {
-        return body();
-    }
     if (call_of_program_.is_broken) {
         return broken_error();
     }
     sync::call_scope const rounds(local_.barrier(), sync::call_rounds::equal);
-    ++call_of_program_.number;
-    call_of_program_.is_in_progress = true;
-    call_of_program_.has_several_rounds = call_of_program_.is_growing = false;
+    bool const is_outermost = enter_call();
     auto outcome = body();
-    call_of_program_.is_in_progress = false;
-    if (!outcome && call_of_program_.has_several_rounds) [[unlikely]] {
-        give_up(outcome.failure().code());
+    if (!outcome) [[unlikely]] {
+        note_failure(outcome.failure().code());
+    }
+    if (is_outermost) {
+        leave_call();
     }
     return outcome;
 }

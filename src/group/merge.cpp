@@ -3,6 +3,7 @@
 // publishes the list's offset in a barrier of the other group. The lowest such member also sends
 // the list to the members on other nodes. Then all members have the union, and it is created as
 // from a list.
+#include "group/group.h"
 #include "group/internal/group_factory.h"
 #include "group/internode.h"
 #include "group/registry.h"
@@ -104,7 +105,7 @@ result<std::vector<ompx_endpoint_t>> receive_list(group &known, const group *oth
 result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, const group *other,
                                                       std::uint64_t list_offset_plus_one) {
     auto const call_lock = known.lock_calls();
-    auto const rounds = several_rounds(known);
+    several_rounds const rounds(known);
     DIOMP_TRY(known.arrive_and_wait({.what = operation::group_merge},
                                     {other != nullptr ? is_in_both : 0, list_offset_plus_one,
                                      other != nullptr ? other->count() : 0}));

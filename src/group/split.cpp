@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Splitting: in a barrier with payload every member publishes its choice and its block, one barrier
 // for each of its endpoints. Then each member can compute every new group.
+#include "group/group.h"
 #include "group/internal/group_factory.h"
 #include "group/registry.h"
 
@@ -158,7 +159,7 @@ status group_registry::split(sync::operation what, ompx_group_t parent,
     auto found = find(parent);
     DIOMP_TRY(found);
     auto const call_lock = found.value()->lock_calls();
-    auto const rounds = several_rounds(*found.value());
+    several_rounds const rounds(*found.value());
     auto parts = describe_new_groups(*factory_, *found.value(), what, own);
     DIOMP_TRY(parts);
     std::map<int, ompx_group_t> made;
@@ -176,7 +177,7 @@ status group_registry::split(sync::operation what, ompx_group_t parent,
 // One node may lack space while others have it, so a final agreement decides for all.
 status group_registry::make_subgroups(group &whole) {
     node_layout const &layout = whole.layout();
-    auto const rounds = several_rounds(whole);
+    several_rounds const rounds(whole);
     std::size_t const num_own = whole.num_own();
     node_subgroups made;
     auto const node = static_cast<int>(layout.own_node);

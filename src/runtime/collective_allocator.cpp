@@ -17,6 +17,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -29,7 +30,7 @@ sync::call_signature signature_of(ompx_mem_kind_t kind, std::size_t nbytes, std:
     sync::call_signature call;
     call.what = kind == OMPX_MEM_SYMMETRIC ? sync::operation::alloc_symmetric
                                            : sync::operation::alloc_asymmetric;
-    call.type = static_cast<std::uint32_t>(alignment);
+    call.type = static_cast<std::uint32_t>(std::countr_zero(alignment)) << 24;
     call.amount = kind == OMPX_MEM_SYMMETRIC ? nbytes : 0;
     return call;
 }
@@ -73,12 +74,27 @@ result<void *> collective_allocator::allocate(ompx_mem_kind_t kind, std::size_t 
                                  format_size(transport::arena::max_alignment)));
     }
     alignment = std::max(alignment, default_alignment);
+    if (kind != OMPX_MEM_SYMMETRIC && kind != OMPX_MEM_ASYMMETRIC) {
+        auto taken = allocate_in_segment(kind, nbytes, alignment);
+        DIOMP_TRY(taken);
+        if (initial == contents::zero) {
+            std::memset(segment_.base() + taken.value(), 0, nbytes);
+        }
+        return static_cast<void *>(segment_.base() + taken.value());
+    }
+    auto const call_lock = groups_.world().lock_calls();
+    return allocate_together(kind, nbytes, alignment, initial);
+}
+
+result<void *> collective_allocator::allocate_together(ompx_mem_kind_t kind, std::size_t nbytes,
+                                                       std::size_t alignment, contents initial) {
     return allocate_as(signature_of(kind, nbytes, alignment), kind, nbytes, alignment, initial);
 }
 
 result<void *> collective_allocator::allocate_as(const sync::call_signature &call,
                                                  ompx_mem_kind_t kind, std::size_t nbytes,
                                                  std::size_t alignment, contents initial) {
+    group::several_rounds const rounds(groups_.world());
     if (kind == OMPX_MEM_ASYMMETRIC && segment_.needs_alike_blocks()) {
         auto taken = allocate_alike(call, nbytes, alignment, initial);
         DIOMP_TRY(taken);
@@ -89,15 +105,17 @@ result<void *> collective_allocator::allocate_as(const sync::call_signature &cal
     if (taken && initial == contents::zero) {
         std::memset(segment_.base() + taken.value(), 0, nbytes);
     }
-    if (kind == OMPX_MEM_SYMMETRIC || kind == OMPX_MEM_ASYMMETRIC) {
-        if (status agreed = agree_on_allocation(call, nbytes, taken,
-                                                "set DIOMP_SEGMENT_SIZE to a larger value");
-            !agreed) {
-            if (taken) {
-                segment_.release(taken.value());
-            }
-            return agreed.take_failure();
+    sync::call_signature made = call;
+    if (taken && call.names_offset()) { // an allocation may have failed on some ranks only
+        made.type |= sync::call_signature::hash_offset(common_offset(taken.value()));
+    }
+    if (status agreed =
+            agree_on_allocation(made, nbytes, taken, "set DIOMP_SEGMENT_SIZE to a larger value");
+        !agreed) {
+        if (taken) {
+            segment_.release(taken.value());
         }
+        return agreed.take_failure();
     }
     DIOMP_TRY(taken);
     return static_cast<void *>(segment_.base() + taken.value());
@@ -113,8 +131,6 @@ result<std::uint64_t> collective_allocator::allocate_alike(const sync::call_sign
     constexpr int max_attempts = 16;
     constexpr std::uint64_t retry = std::numeric_limits<std::uint64_t>::max();
     group::group &world = groups_.world();
-    auto const call_lock = world.lock_calls();
-    auto const rounds = group::several_rounds(world);
     auto compared = world.agree(call, std::nullopt);
     DIOMP_TRY(compared);
     for (int attempt = 1;; ++attempt) {
@@ -155,9 +171,8 @@ status collective_allocator::agree_on_allocation(const sync::call_signature &cal
                                                  std::size_t nbytes,
                                                  const result<std::uint64_t> &taken,
                                                  const char *remedy) {
-    group::group &world = groups_.world();
-    auto const call_lock = world.lock_calls();
-    auto agreed = world.agree(call, taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
+    auto agreed =
+        groups_.world().agree(call, taken ? std::nullopt : std::optional<std::uint64_t>(nbytes));
     DIOMP_TRY(agreed);
     auto const &veto = agreed.value();
     if (taken && veto) { // the rank without space returns its own error
@@ -192,51 +207,76 @@ status collective_allocator::free(void *ptr) {
     auto found = find_start(ptr);
     DIOMP_TRY(found);
     auto const &allocation = found.value();
-    if (allocation.kind != OMPX_MEM_LOCAL) {
-        DIOMP_TRY(transfers_.fence());
-        sync::call_signature call;
-        call.what = sync::operation::free_memory;
-        // Blocks of an asymmetric allocation have different offsets on the ranks; their
-        // second-level pointers have the same offset.
-        call.amount = segment_.pointer_of(allocation.offset).value_or(allocation.offset);
-        auto const call_lock = groups_.world().lock_calls();
-        DIOMP_TRY(groups_.world().arrive_and_wait(call));
+    if (allocation.kind == OMPX_MEM_LOCAL) {
+        segment_.release(allocation.offset);
+        return {};
     }
-    segment_.release(allocation.offset);
+    DIOMP_TRY(transfers_.fence());
+    auto const call_lock = groups_.world().lock_calls();
+    return release_on_all(allocation.offset, common_offset(allocation.offset));
+}
+
+// Blocks of an asymmetric allocation have different offsets on the ranks; their second-level
+// pointers have the same offset.
+std::uint64_t collective_allocator::common_offset(std::uint64_t offset) const {
+    return segment_.pointer_of(offset).value_or(offset);
+}
+
+status collective_allocator::release_on_all(std::uint64_t offset, std::uint64_t name) {
+    group::several_rounds const rounds(groups_.world());
+    sync::call_signature call;
+    call.what = sync::operation::free_memory;
+    call.amount = name;
+    DIOMP_TRY(groups_.world().arrive_and_wait(call));
+    segment_.release(offset);
     return {};
 }
 
 result<void *> collective_allocator::reallocate(void *ptr, std::size_t nbytes) {
     auto found = find_start(ptr);
     DIOMP_TRY(found);
-    ompx_mem_kind_t const kind = found.value().kind;
-    if (kind != OMPX_MEM_LOCAL) {
-        DIOMP_TRY(transfers_.fence()); // the round of allocate() follows: no put may be in flight
+    auto const &old = found.value();
+    ompx_mem_kind_t const kind = old.kind;
+    if (kind == OMPX_MEM_LOCAL) {
+        if (nbytes == 0) {
+            segment_.release(old.offset);
+            return static_cast<void *>(nullptr);
+        }
+        auto fresh = allocate(kind, nbytes, default_alignment);
+        DIOMP_TRY(fresh);
+        std::memcpy(fresh.value(), ptr, std::min(nbytes, old.nbytes));
+        segment_.release(old.offset);
+        return fresh;
     }
+    DIOMP_TRY(transfers_.fence()); // no put may be in flight in the rounds that follow
+    group::group &world = groups_.world();
+    auto const call_lock = world.lock_calls();
+    group::several_rounds const rounds(world);
     // Ranks whose block is another one, or that allocate or free alone, have made another call.
     sync::call_signature call;
     call.what = sync::operation::reallocate;
     call.amount = kind == OMPX_MEM_SYMMETRIC ? nbytes : 0;
-    call.type = static_cast<std::uint32_t>(
-        segment_.pointer_of(found.value().offset).value_or(found.value().offset) /
-        memory::heap::granule_bytes);
+    call.type = static_cast<std::uint32_t>(common_offset(old.offset) / memory::heap::granule_bytes);
     bool is_empty = nbytes == 0;
     if (kind == OMPX_MEM_ASYMMETRIC) { // a block of 0 bytes remains unless all ranks want none
-        auto const call_lock = groups_.world().lock_calls();
-        auto agreed = groups_.world().agree(call, is_empty ? std::nullopt : std::optional(nbytes));
+        auto agreed = world.agree(call, is_empty ? std::nullopt : std::optional(nbytes));
         DIOMP_TRY(agreed);
         is_empty = !agreed.value();
     }
     if (is_empty) {
-        DIOMP_TRY(free(ptr));
+        DIOMP_TRY(release_on_all(old.offset, common_offset(old.offset)));
         return static_cast<void *>(nullptr);
     }
     auto fresh = allocate_as(call, kind, nbytes, default_alignment, contents::undefined);
     DIOMP_TRY(fresh);
-    std::memcpy(fresh.value(), ptr, std::min(nbytes, found.value().nbytes));
-    if (status freed = free(ptr); !freed) {
-        // After the others' error this is an error on all ranks: each frees its new block.
-        segment_.release(*space_.own_offset(fresh.value()));
+    std::memcpy(fresh.value(), ptr, std::min(nbytes, old.nbytes));
+    // All ranks have copied, and their new blocks have one offset.
+    std::uint64_t const moved_to = *space_.own_offset(fresh.value());
+    std::uint64_t const name =
+        common_offset(old.offset) ^
+        std::uint64_t{sync::call_signature::hash_offset(common_offset(moved_to))} << 40;
+    if (status freed = release_on_all(old.offset, name); !freed) {
+        segment_.release(moved_to); // on all ranks
         return freed.take_failure();
     }
     return fresh;
@@ -248,6 +288,8 @@ result<void *> collective_allocator::allocate_on_device(int device, ompx_mem_kin
     std::uint64_t const number = asymmetric ? num_asymmetric_on_devices_ + 1 : 0;
     auto taken = devices_.allocator().allocate_kind(device, kind, nbytes, number);
     if (kind != OMPX_MEM_LOCAL) {
+        auto const call_lock = groups_.world().lock_calls();
+        group::several_rounds const rounds(groups_.world());
         int const local_index = devices_.device_index_of(device);
         auto call = asymmetric ? signature_of(sync::operation::target_alloc_asymmetric, device,
                                               local_index, 0)
@@ -298,6 +340,7 @@ status collective_allocator::free_on_device(int device, void *ptr) {
         DIOMP_TRY(transfers_.fence());
         // Blocks of an asymmetric allocation have different offsets on the ranks but one number.
         auto const call_lock = groups_.world().lock_calls();
+        group::several_rounds const rounds(groups_.world());
         DIOMP_TRY(groups_.world().arrive_and_wait(
             signature_of(sync::operation::target_free, device, devices_.device_index_of(device),
                          found->kind == OMPX_MEM_ASYMMETRIC ? found->number : found->offset)));

@@ -64,17 +64,25 @@ public:
 
 private:
     [[nodiscard]] result<memory::allocation> find_start(const void *ptr) const;
-    /// allocate() as a part of `call`, which all ranks must make.
+    /// Equal on all ranks for the blocks of a collective allocation, by which calls compare them.
+    [[nodiscard]] std::uint64_t common_offset(std::uint64_t offset) const;
+    // Of the following the caller holds the call lock of the world. They are calls of several
+    // rounds: a rank that is late fails, too, so that the heaps stay equal.
+    result<void *> allocate_together(ompx_mem_kind_t kind, std::size_t nbytes,
+                                     std::size_t alignment, contents initial);
+    /// Collective allocation as a part of `call`, which all ranks must make.
     result<void *> allocate_as(const sync::call_signature &call, ompx_mem_kind_t kind,
                                std::size_t nbytes, std::size_t alignment, contents initial);
     result<std::uint64_t> allocate_in_segment(ompx_mem_kind_t kind, std::size_t nbytes,
                                               std::size_t alignment);
+    /// Releases a block of a collective allocation once all ranks have called with this name.
+    status release_on_all(std::uint64_t offset, std::uint64_t name);
     /// Allocates blocks that begin at the same offset on all ranks, of which each has as many
     /// addresses as the largest one (memory::segment::needs_alike_blocks).
     result<std::uint64_t> allocate_alike(const sync::call_signature &call, std::size_t nbytes,
                                          std::size_t alignment, contents initial);
     /// The largest values of all ranks: of this allocation's blocks and of the segments' private
-    /// extents (memory::segment::alike_bounds). The caller holds the call lock of the world.
+    /// extents (memory::segment::alike_bounds).
     struct largest_values {
         std::uint64_t block_bytes = 0;
         std::uint64_t extent_bytes = 0;

@@ -65,7 +65,6 @@ struct collective_allocator::symmetric_range {
 
 status collective_allocator::exchange_ranges(symmetric_range &own) {
     group::group &world = groups_.world();
-    auto const call_lock = world.lock_calls();
     sync::round_payload const mine = own.payload();
     DIOMP_TRY(
         world.arrive_and_wait(signature_of(sync::operation::register_symmetric, own.nbytes), mine));
@@ -93,8 +92,12 @@ collective_allocator::share_static_data(const symmetric_range &range) {
     if (around.where == memory_class::moved) {
         return std::optional(around.offset - memory::internal_bytes + inside);
     }
-    auto block = allocate(OMPX_MEM_SYMMETRIC, around.pages.nbytes,
-                          static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+    auto block =
+        allocate_together(OMPX_MEM_SYMMETRIC, around.pages.nbytes,
+                          static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), contents::undefined);
+    if (!block && block.failure().code() != OMPX_ERR_NOMEM) {
+        return block.take_failure();
+    }
     if (!block) {
         log(log_level::info, "static data stays private memory: {}", block.failure().message());
         return std::optional<std::uint64_t>();
@@ -102,7 +105,6 @@ collective_allocator::share_static_data(const symmetric_range &range) {
     std::uint64_t const offset = *space_.own_offset(block.value());
     status const moved =
         memory::move_static_pages(arena_, self_, around.pages, memory::internal_bytes + offset);
-    auto const call_lock = groups_.world().lock_calls();
     auto agreed =
         groups_.world().agree(signature_of(sync::operation::register_symmetric, range.nbytes),
                               moved ? std::nullopt : std::optional<std::uint64_t>(1));
@@ -128,6 +130,8 @@ status collective_allocator::register_symmetric(void *ptr, std::size_t nbytes) {
         range.around = look_around(range.base, nbytes);
     }
     range.is_registered = own.ok();
+    auto const call_lock = groups_.world().lock_calls();
+    group::several_rounds const rounds(groups_.world());
     if (status agreed = exchange_ranges(range); !agreed) {
         if (own) {
             DIOMP_TRY(directory_.remove(range.base));
@@ -153,6 +157,7 @@ status collective_allocator::unregister_symmetric(void *ptr) {
     DIOMP_TRY(transfers_.fence());
     {
         auto const call_lock = groups_.world().lock_calls();
+        group::several_rounds const rounds(groups_.world());
         DIOMP_TRY(groups_.world().arrive_and_wait(
             signature_of(sync::operation::unregister_symmetric, *number)));
     }

@@ -81,6 +81,11 @@ bool carries_data(operation what) {
     }
 }
 
+bool completes_late(operation what) {
+    return what == operation::barrier || what == operation::sync || what == operation::finalize ||
+           what == operation::group_free;
+}
+
 const char *name_of(operation what) { return rows[static_cast<std::size_t>(what)].name; }
 
 bool call_signature::are_equivalent(const call_signature &left, const call_signature &right) {
@@ -124,7 +129,8 @@ std::string describe(const call_signature &call) {
         add(fmt::format("{}={}", row.amount, call.amount));
     }
     if (row.type != nullptr) {
-        add(fmt::format("{}={}", row.type, call.type));
+        add(fmt::format("{}={}", row.type,
+                        call.names_offset() ? std::uint32_t{1} << (call.type >> 24) : call.type));
     } else if ((call.type & call_signature::type_mask) != 0) {
         add("type=" + type_name(static_cast<ompx_type_t>(call.type & call_signature::type_mask)));
     }
@@ -138,6 +144,15 @@ std::string describe(const call_signature &call) {
 
 error mismatch_error(world_rank one, const call_signature &made, world_rank other,
                      const call_signature &made_by_other) {
+    call_signature elsewhere = made_by_other;
+    elsewhere.type = (made_by_other.type & ~call_signature::type_mask) | made.offset_hash();
+    if (made.names_offset() && made == elsewhere) {
+        return {OMPX_ERR_MISMATCH,
+                fmt::format("{} has another offset on rank {} than on rank {}: an earlier "
+                            "allocation or free has failed on one of them only",
+                            describe(made), one.value(), other.value()),
+                "end the job; raise DIOMP_TIMEOUT if the ranks are only slow"};
+    }
     auto const index = static_cast<std::size_t>(made.what);
     bool const sizes_differ = index < rows.size() && rows[index].amount == hash_of_sizes &&
                               made.what == made_by_other.what &&

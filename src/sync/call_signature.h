@@ -66,9 +66,10 @@ struct call_signature {
     /// of the device among those that the rank drives; 0: it drives others.
     std::uint8_t reduction = 0;
     std::uint16_t root = no_root; ///< group rank
-    /// An ompx_type_t; alignment in allocations; 0: none. In calls of endpoints, the upper byte is
-    /// the index of the root among the endpoints of its rank. In ompx_target_alloc and _free it is
-    /// the device's number, and the lower bytes are hash_offset() of the memory's offset; 0: none.
+    /// An ompx_type_t; 0: none. In calls of endpoints, the upper byte is the index of the root
+    /// among the endpoints of its rank. In allocations it is the logarithm of the alignment, in
+    /// ompx_target_alloc and _free the device's number, and the lower bytes are hash_offset() of
+    /// the memory's offset; 0: none.
     std::uint32_t type = 0;
     std::uint64_t amount = 0; ///< elements if there is a type, else bytes; offset in frees
 
@@ -77,16 +78,21 @@ struct call_signature {
     [[nodiscard]] bool names_device() const {
         return what >= operation::target_alloc_symmetric && what <= operation::target_free;
     }
+    /// Whether offset_hash() is one.
+    [[nodiscard]] bool names_offset() const {
+        return names_device() || what == operation::alloc_symmetric ||
+               what == operation::alloc_asymmetric;
+    }
     [[nodiscard]] std::uint32_t device() const { return type >> 24; }
     [[nodiscard]] std::uint32_t offset_hash() const { return type & type_mask; }
 
-    /// Hash of an offset on a device, a multiple of 64, to 24 bits; not 0.
+    /// Hash of an offset, a multiple of 64, to 24 bits; not 0.
     [[nodiscard]] static std::uint32_t hash_offset(std::uint64_t offset) {
         std::uint64_t const granules = offset >> 6;
         return (static_cast<std::uint32_t>(granules ^ granules >> 23) << 1 & type_mask) | 1U;
     }
-    /// For calls that name a device: true if both ranks name the same device number, or each its
-    /// own device with the same index.
+    /// For calls that name an offset: true if both ranks name the same, or one has no memory, and
+    /// the same device number, or each its own device with the same index.
     [[nodiscard]] static bool are_equivalent(const call_signature &left,
                                              const call_signature &right);
 
@@ -97,16 +103,18 @@ struct call_signature {
         auto const l = std::bit_cast<words>(left);
         auto const r = std::bit_cast<words>(right);
         return ((l.low ^ r.low) | (l.high ^ r.high)) == 0 ||
-               (left.names_device() && are_equivalent(left, right));
+               (left.names_offset() && are_equivalent(left, right));
     }
 };
 static_assert(sizeof(call_signature) == 16);
 
 /// "ompx_bcast".
 const char *name_of(operation what);
-/// A collective that moves data: a member that ends it without another one has no result. The
-/// others are agreements.
+/// A collective that moves data.
 bool carries_data(operation what);
+/// A member that is late completes the call although others have given it up: it has no result
+/// that others must have, too.
+bool completes_late(operation what);
 /// "ompx_bcast(root=1, nbytes=8)".
 std::string describe(const call_signature &call);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  * Calls of all kinds and sizes in an order that a seed gives, while ranks are late now and then, so
  * that others give calls up. A call that succeeds on a rank gives it the right result, in groups of
- * all ranks and of some. On one node, all groups work again as soon as the ranks are together. 2
- * ranks or more, DIOMP_ERRORS=return, DIOMP_TIMEOUT=0.3; the argument: the seed. Ends with 0 by
- * ompx_abort. */
+ * all ranks and of some; symmetric memory has one offset on all ranks. On one node, all groups work
+ * again as soon as the ranks are together. 2 ranks or more, DIOMP_ERRORS=return, DIOMP_TIMEOUT=0.3;
+ * the argument: the seed. Ends with 0 by ompx_abort. */
 #include "support/check.h"
 
 #include <stdint.h>
@@ -34,6 +34,10 @@ typedef enum {
     ALLTOALLV,
     SCAN,
     EXSCAN,
+    ALLOCATE,
+    FREE,
+    REALLOCATE,
+    SPLIT,
     NUM_KINDS
 } kind_t;
 
@@ -48,6 +52,7 @@ typedef struct {
 } call_t;
 
 static int64_t *src, *dst;
+static void *memory[CALLS]; /* of symmetric and asymmetric memory in turn */
 static uint64_t state;
 
 /* xorshift64*, equal on all ranks */
@@ -110,8 +115,23 @@ static int make(const call_t *call) {
         return ompx_alltoallv(dst, blocks, NULL, src, blocks, NULL, group);
     case SCAN:
         return ompx_scan(dst, src, call->count, OMPX_INT64, OMPX_SUM, group);
-    default:
+    case EXSCAN:
         return ompx_exscan(dst, src, call->count, OMPX_INT64, OMPX_SUM, group);
+    case SPLIT: {
+        ompx_group_t part;
+        return ompx_group_split(group, call->me % 2, 0, &part);
+    }
+    case FREE:
+        return ompx_free(memory[call->number]);
+    default: {
+        size_t const of_rank = call->number % 2 == 0 ? nbytes : nbytes * (size_t)(call->me + 1);
+        void *const made =
+            call->kind == ALLOCATE
+                ? ompx_alloc(of_rank, 0,
+                             call->number % 2 == 0 ? OMPX_MEM_SYMMETRIC : OMPX_MEM_ASYMMETRIC)
+                : ompx_realloc(memory[call->number], of_rank);
+        return made != NULL ? 0 : ompx_last_error_status();
+    }
     }
 }
 
@@ -144,7 +164,7 @@ static int64_t expected(const call_t *call, int block, size_t i) {
 static int is_right(const call_t *call) {
     kind_t const kind = call->kind;
     int const is_at_root = kind == REDUCE || kind == GATHER;
-    if (kind == BARRIER || (is_at_root && call->me != call->root) ||
+    if (kind == BARRIER || kind >= ALLOCATE || (is_at_root && call->me != call->root) ||
         (kind == EXSCAN && call->me == 0)) {
         return 1;
     }
@@ -171,8 +191,10 @@ static int make_and_check(const call_t *call) {
         dst[i] = call->kind == BCAST && call->me == call->root ? src[i] : -1;
     }
     int const status = make(call);
-    /* A group of several nodes and ranks whose first large call has failed. */
-    int const is_broken = status == OMPX_ERR_STATE && ompx_num_local_ranks() < ompx_num_ranks();
+    /* Between nodes: the first large call of a group has failed, or an allocation on some ranks. */
+    int const is_broken =
+        ompx_num_local_ranks() < ompx_num_ranks() &&
+        (status == OMPX_ERR_STATE || (status == OMPX_ERR_MISMATCH && call->kind >= ALLOCATE));
     CHECK(status == 0 || status == OMPX_ERR_TIMEOUT || is_broken);
     CHECK(status != 0 || is_right(call));
     return status == 0;
@@ -190,6 +212,22 @@ static void sleep_until(uint64_t time_us) {
     }
 }
 
+/* A symmetric block that all ranks have is at one offset. */
+static void check_memory(int ranks) {
+    char *const first = memory[0];
+    char *const made = ompx_alloc(5000, 0, OMPX_MEM_SYMMETRIC);
+    CHECK(made != NULL || ompx_num_local_ranks() < ranks);
+    int64_t const offset = made != NULL ? made - first : 0;
+    int64_t offsets[MAX_RANKS];
+    if (ompx_allgather(offsets, &offset, sizeof(offset), NULL) != 0) {
+        CHECK(ompx_num_local_ranks() < ranks);
+        return;
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+        CHECK(offsets[rank] == offset || offsets[rank] == 0 || offset == 0);
+    }
+}
+
 int main(int argc, char **argv) {
     static const size_t counts[] = {1, 4, 40, 500, 6000, MAX_COUNT};
     int const me = ompx_rank_num();
@@ -202,13 +240,17 @@ int main(int argc, char **argv) {
     /* Of the ranks without one, in reverse order; that one is alone. */
     ompx_group_t some = OMPX_GROUP_NONE;
     CHECK(ompx_group_split(ompx_group_world, me == ranks / 2, -me, &some) == 0);
+    for (int i = 0; i < CALLS; ++i) {
+        memory[i] = ompx_alloc(1000, 0, i % 2 == 0 ? OMPX_MEM_SYMMETRIC : OMPX_MEM_ASYMMETRIC);
+        CHECK(memory[i] != NULL);
+    }
     uint64_t start_us = now_us();
     CHECK(ompx_bcast(&start_us, sizeof(start_us), ompx_group_world) == 0);
     call_t call = {0};
     for (int i = 0; i < CALLS; ++i) {
         int const late = (int)draw((uint64_t)ranks * 5); /* one call in five has a late rank */
-        int const in_some = draw(3) == 0;
         call.kind = (kind_t)draw(NUM_KINDS);
+        int const in_some = draw(3) == 0 && call.kind < ALLOCATE;
         call.number = i;
         call.count = counts[draw(sizeof(counts) / sizeof(counts[0]))];
         call.waits_for_event = draw(2) == 0;
@@ -237,6 +279,9 @@ int main(int argc, char **argv) {
         max_good = num_good > max_good ? num_good : max_good;
     }
     CHECK(max_good >= 4 || ompx_num_local_ranks() < ranks);
+    for (int i = 0; i < 4; ++i) {
+        check_memory(ranks);
+    }
     if (me == 0) {
         sleep(1); /* the others check what they have */
         ompx_abort(0);

@@ -271,11 +271,31 @@ TEST(call_signature, is_described_as_the_call_was_written) {
                         .type = 0x10000 + 24,
                         .amount = 5}),
               "ompx_reduce(root=0, count=5, type=OMPX_TYPE_OF_SIZE(24), op=user-defined)");
-    EXPECT_EQ(describe({.what = operation::alloc_symmetric, .type = 64, .amount = 1000}),
+    EXPECT_EQ(describe({.what = operation::alloc_symmetric,
+                        .type = 6U << 24 | call_signature::hash_offset(4096),
+                        .amount = 1000}),
               "symmetric allocation(nbytes=1000, alignment=64)");
     EXPECT_EQ(describe({.what = operation::finalize}), "ompx_finalize()");
     EXPECT_THAT(diomp::type_name(77), HasSubstr("unknown"));
     EXPECT_THAT(diomp::operator_name(OMPX_BXOR), Not(HasSubstr("unknown")));
+}
+
+TEST(call_signature, allocations_of_one_size_agree_unless_both_have_memory_at_other_offsets) {
+    auto const at = [](std::uint32_t hash) {
+        return call_signature{
+            .what = operation::alloc_symmetric, .type = 6U << 24 | hash, .amount = 1000};
+    };
+    std::uint32_t const here = call_signature::hash_offset(4096);
+    std::uint32_t const there = call_signature::hash_offset(8192);
+    EXPECT_TRUE(at(here) == at(here));
+    EXPECT_TRUE(at(here) == at(0));
+    EXPECT_FALSE(at(here) == at(there));
+    EXPECT_THAT(mismatch_error(world_rank{0}, at(here), world_rank{1}, at(there)).message(),
+                HasSubstr("has another offset on rank 0 than on rank 1"));
+    call_signature larger = at(there);
+    larger.amount = 2000;
+    EXPECT_THAT(mismatch_error(world_rank{0}, at(here), world_rank{1}, larger).message(),
+                HasSubstr("ranks disagree about a collective call"));
 }
 
 TEST(call_signature, a_mismatch_of_sizes_alone_has_another_remedy) {
