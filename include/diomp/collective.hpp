@@ -105,7 +105,7 @@ template <transferable T>
 void bcast(T &value, int root = 0, group_ref group = {}) {
     detail::check(ompx_bcast_from(&value, sizeof(T), root, group.handle()));
 }
-template <writable_range R>
+template <lasting_writable_range R>
 event bcast_nb(R &&buffer, int root = 0, group_ref group = {}) {
     return detail::start([&](ompx_event_t *e) {
         return ompx_bcast_from_nb(std::ranges::data(buffer), detail::nbytes_of(buffer), root,
@@ -138,7 +138,7 @@ template <transferable T, operator_on<T> Op>
     detail::check(ompx_allreduce(&combined, &combined, 1, type, op, group.handle()));
     return combined;
 }
-template <writable_range R, operator_on<std::ranges::range_value_t<R>> Op>
+template <lasting_writable_range R, operator_on<std::ranges::range_value_t<R>> Op>
 event allreduce_nb(R &&buffer, const Op &what, group_ref group = {}) {
     const auto reduction = detail::reduction_of<std::ranges::range_value_t<R>>(what);
     return detail::start([&](ompx_event_t *e) {

@@ -35,15 +35,15 @@ public:
     }
 
     /// The values must not be changed until fence() returns.
-    template <transferable T, transferable_range R>
+    template <transferable T, lasting_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, T>)
-    void put_nb(global_ptr<T> to, const R &values) {
+    void put_nb(global_ptr<T> to, R &&values) {
         detail::check(ompx_context_put_nb(handle_, to.rank(), to.address(),
                                           std::ranges::data(values),
                                           std::ranges::size(values) * sizeof(T)));
     }
     /// Fills the range, which must not be used until fence() returns.
-    template <transferable T, writable_range R>
+    template <transferable T, lasting_writable_range R>
         requires std::same_as<std::ranges::range_value_t<R>, std::remove_cv_t<T>>
     void get_nb(R &&into, global_ptr<T> from) {
         detail::check(ompx_context_get_nb(handle_, std::ranges::data(into), from.rank(),
@@ -51,9 +51,9 @@ public:
     }
     /// Puts the values, then updates the signal at the same rank. The values must not be changed
     /// until fence() returns.
-    template <transferable T, transferable_range R>
+    template <transferable T, lasting_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, T>)
-    void put_signal_nb(global_ptr<T> to, const R &values, global_ptr<std::uint64_t> signal,
+    void put_signal_nb(global_ptr<T> to, R &&values, global_ptr<std::uint64_t> signal,
                        std::uint64_t value, ompx_signal_op_t how = OMPX_SIGNAL_SET) {
         if (signal.rank() != to.rank()) {
             detail::fail(OMPX_ERR_RANK, "put_signal_nb: data and signal belong to different ranks");

@@ -78,9 +78,9 @@ public:
         detail::check(ompx_put(rank_, address_, std::ranges::data(values), nbytes_of(values)));
     }
     /// The values must not be changed until the event is complete.
-    template <transferable_range R>
+    template <lasting_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, value_type>)
-    event put_nb(const R &values) const {
+    event put_nb(R &&values) const {
         ompx_event_t handle = nullptr;
         detail::check(
             ompx_put_nb(rank_, address_, std::ranges::data(values), nbytes_of(values), &handle));
@@ -100,9 +100,9 @@ public:
 
     /// put_signal(); the values must not be changed until the event is complete, which is when
     /// they and the signal have arrived.
-    template <transferable_range R>
+    template <lasting_range R>
         requires(!std::is_const_v<T> && std::same_as<std::ranges::range_value_t<R>, value_type>)
-    event put_signal_nb(const R &values, global_ptr<std::uint64_t> signal, std::uint64_t value,
+    event put_signal_nb(R &&values, global_ptr<std::uint64_t> signal, std::uint64_t value,
                         ompx_signal_op_t how = OMPX_SIGNAL_SET) const {
         if (signal.rank() != rank_) {
             detail::fail(OMPX_ERR_RANK, "put_signal_nb: data and signal belong to different ranks");
@@ -127,7 +127,7 @@ public:
         detail::check(ompx_get(std::ranges::data(into), rank_, address_, nbytes_of(into)));
     }
     /// The range must not be used until the event is complete.
-    template <writable_range R>
+    template <lasting_writable_range R>
         requires std::same_as<std::ranges::range_value_t<R>, value_type>
     event get_nb(R &&into) const {
         ompx_event_t handle = nullptr;

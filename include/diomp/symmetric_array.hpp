@@ -94,9 +94,9 @@ public:
         check_range(index, std::ranges::size(values));
         at(rank, index).put(values);
     }
-    template <transferable_range R>
+    template <lasting_range R>
         requires std::same_as<std::ranges::range_value_t<R>, T>
-    event put_nb(int rank, std::size_t index, const R &values) {
+    event put_nb(int rank, std::size_t index, R &&values) {
         check_range(index, std::ranges::size(values));
         return at(rank, index).put_nb(values);
     }
@@ -110,7 +110,7 @@ public:
         check_range(index, std::ranges::size(into));
         at(rank, index).get(into);
     }
-    template <writable_range R>
+    template <lasting_writable_range R>
         requires std::same_as<std::ranges::range_value_t<R>, T>
     event get_nb(int rank, std::size_t index, R &&into) const {
         check_range(index, std::ranges::size(into));

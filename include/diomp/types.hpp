@@ -95,6 +95,12 @@ template <typename R>
 concept writable_range =
     transferable_range<R> &&
     !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+/// Ranges for calls that do not block: no container that ends with the call, as a temporary one
+/// does.
+template <typename R>
+concept lasting_range = transferable_range<R> && std::ranges::borrowed_range<R>;
+template <typename R>
+concept lasting_writable_range = writable_range<R> && std::ranges::borrowed_range<R>;
 
 enum class op : ompx_op_t {
     sum = OMPX_SUM,

@@ -165,7 +165,8 @@ TEST(contexts, of_static_data) {
     diomp::context context;
     std::int64_t old = 0;
     context.fetch_nb(diomp::at(next, &field[0]), 5, OMPX_SUM, old);
-    context.put_signal_nb(diomp::at(next, &field[1]), std::vector<std::int64_t>{9},
+    std::vector<std::int64_t> const sent{9};
+    context.put_signal_nb(diomp::at(next, &field[1]), sent,
                           diomp::at(next, reinterpret_cast<std::uint64_t *>(&field[2])), 4);
     context.fence();
     EXPECT_EQ(old, 1);

@@ -51,6 +51,17 @@ private:
     std::size_t before_ = 0;
 };
 
+template <typename R>
+constexpr bool can_put_nb = requires(diomp::symmetric_array<int> &array, R &&values) {
+    array.put_nb(0, 0, std::forward<R>(values));
+    array.at(0, 0).put_nb(std::forward<R>(values));
+};
+template <typename R>
+constexpr bool can_get_nb = requires(diomp::symmetric_array<int> &array, R &&into) {
+    array.get_nb(0, 0, std::forward<R>(into));
+    array.at(0, 0).get_nb(std::forward<R>(into));
+};
+
 TEST_F(cpp_memory, vectors_grow_in_symmetric_memory) {
     std::vector<int, diomp::symmetric_allocator<int>> values;
     for (int i = 0; i < 1000; ++i) {
@@ -179,6 +190,10 @@ TEST_F(cpp_memory, arrays_are_ranges_and_move) {
         const auto direct = std::as_const(array).direct(rank);
         EXPECT_TRUE(direct.empty() || (direct.size() == 100 && direct[5] == rank + 5));
     }
+    // A temporary container would end before the transfer; a temporary view may.
+    static_assert(!can_put_nb<std::vector<int>> && !can_get_nb<std::vector<int>>);
+    static_assert(can_put_nb<const std::vector<int> &> && can_get_nb<std::vector<int> &>);
+    static_assert(can_put_nb<std::span<const int>> && can_get_nb<std::span<int>>);
     std::vector<int> fetched(10);
     auto get = array.get_nb(right(), 90, fetched);
     get.wait();
