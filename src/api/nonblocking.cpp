@@ -25,9 +25,11 @@ std::string describe_box_nb(int rank, const void *dst, const void *src, std::siz
 status start_box(runtime::runtime &running, api::call_stats &stats, rma::direction dir, int rank,
                  const void *remote, void *local, const api::rect_arguments &given,
                  ompx_event_t *event) {
-    DIOMP_TRY(api::check_transfer(running, rank, remote, local, 1));
     auto shape = api::make_box(given);
     DIOMP_TRY(shape);
+    bool const is_put = dir == rma::direction::put;
+    DIOMP_TRY(api::check_box_transfer(running, rank, is_put ? remote : local,
+                                      is_put ? local : remote, shape.value()));
     auto taken =
         running.transfers().start_box(dir, world_rank{rank}, remote, local, shape.value(), event);
     DIOMP_TRY(taken);

@@ -69,10 +69,10 @@ int put_box(const char *function, const void *site, int rank, void *dst, const v
     return api::call(
         function, site, [&] { return describe_box(rank, dst, src, given, change); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
             DIOMP_TRY(api::check_signal(change));
             auto shape = api::make_box(given);
             DIOMP_TRY(shape);
+            DIOMP_TRY(api::check_box_transfer(running, rank, dst, src, shape.value()));
             auto walk = rma::box_walk::make(shape.value());
             DIOMP_TRY(walk);
             auto moved = move(running.transfers().signals(), walk.value());

@@ -32,9 +32,10 @@ int move_rect(const char *function, const void *site, rma::direction dir, int ra
                                describe(dir, rank, dst, src), given.element_size, given.num_dims);
         },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst.pointer, src.pointer, 1));
             auto shape = api::make_box(given);
             DIOMP_TRY(shape);
+            DIOMP_TRY(
+                api::check_box_transfer(running, rank, dst.pointer, src.pointer, shape.value()));
             bool const is_put = dir == rma::direction::put;
             auto moved = running.devices().mover().move_box(
                 dir, world_rank{rank}, is_put ? dst : src, is_put ? src : dst, shape.value());

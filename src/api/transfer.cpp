@@ -212,10 +212,10 @@ int ompx_put_rect(int rank, void *dst, const void *src, size_t element_size, int
         "ompx_put_rect", DIOMP_SITE,
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
             auto shape = api::make_box({element_size, num_dims, volume, dst_offsets, src_offsets,
                                         dst_dimensions, src_dimensions});
             DIOMP_TRY(shape);
+            DIOMP_TRY(api::check_box_transfer(running, rank, dst, src, shape.value()));
             return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().put(world_rank{rank}, dst, src, shape.value());
             });
@@ -229,10 +229,10 @@ int ompx_get_rect(void *dst, int rank, const void *src, size_t element_size, int
         "ompx_get_rect", DIOMP_SITE,
         [&] { return describe_rect(rank, dst, src, element_size, num_dims); },
         [&](runtime::runtime &running, api::call_stats &stats) -> status {
-            DIOMP_TRY(api::check_transfer(running, rank, dst, src, 1));
             auto shape = api::make_box({element_size, num_dims, volume, src_offsets, dst_offsets,
                                         src_dimensions, dst_dimensions});
             DIOMP_TRY(shape);
+            DIOMP_TRY(api::check_box_transfer(running, rank, dst, src, shape.value()));
             return record_transfer(stats, rank, api::box_bytes(shape.value()), [&] {
                 return running.transfers().boxes().get(world_rank{rank}, src, dst, shape.value());
             });

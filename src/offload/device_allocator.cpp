@@ -32,9 +32,10 @@ void warn_if_failed(const status &finished) {
     }
 }
 
-/// Why an allocation failed: the segment has no space, or its device no memory to commit there.
-error no_space_error(device_segment &in, std::size_t nbytes) {
-    if (in.info().largest_free >= nbytes) {
+/// Why an allocation failed: its half of the segment has no space, or its device no memory to
+/// commit there.
+error no_space_error(device_segment &in, std::size_t nbytes, bool by_openmp) {
+    if (in.info(by_openmp).largest_free >= nbytes) {
         return {OMPX_ERR_NOMEM,
                 fmt::format("device {} has no memory left for {} bytes in its segment", in.device(),
                             nbytes),
@@ -43,9 +44,12 @@ error no_space_error(device_segment &in, std::size_t nbytes) {
     std::string const size = format_size(in.size_bytes());
     return {OMPX_ERR_NOMEM,
             fmt::format("no space for {} bytes in the segment of device {}: it has {}, of which {} "
-                        "are used",
-                        nbytes, in.device(), size, format_size(in.used_bytes())),
-            transport::segment_size_remedy("DIOMP_DEVICE_SEGMENT_SIZE", nbytes, in.size_bytes())};
+                        "are used; one half is for {}",
+                        nbytes, in.device(), size, format_size(in.used_bytes()),
+                        by_openmp ? "mapped memory" : "ompx_target_alloc"),
+            transport::segment_size_remedy(
+                "DIOMP_DEVICE_SEGMENT_SIZE",
+                nbytes > transport::arena::max_span() ? nbytes : 2 * nbytes, in.size_bytes())};
 }
 
 } // namespace
@@ -81,7 +85,7 @@ void *device_allocator::allocate(const diomp_offload_request &request) {
             return segment->base() + *offset;
         }
         if (!has_warned_.exchange(true)) {
-            error const why = no_space_error(*segment, nbytes);
+            error const why = no_space_error(*segment, nbytes, true);
             log(log_level::warn,
                 "{}: such memory comes from the device's own allocator from now on, and other "
                 "ranks cannot access it [remedy: {}]",
@@ -204,7 +208,7 @@ result<std::uint64_t> device_allocator::allocate_kind(int device, ompx_mem_kind_
     auto const offset =
         from.allocate({kind, false, 0, nbytes, nullptr, number}, memory::heap::granule_bytes);
     if (!offset) {
-        return no_space_error(from, nbytes);
+        return no_space_error(from, nbytes, false);
     }
     if (from.memory() != nullptr) {
         publish_growth(*from.memory());

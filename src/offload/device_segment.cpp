@@ -208,7 +208,7 @@ std::uint64_t device_segment::used_bytes() {
     return heaps_.symmetric_bytes() - num_own_ * own_bytes + heaps_.local_bytes();
 }
 
-ompx_segment_info_t device_segment::info() {
+ompx_segment_info_t device_segment::info(bool by_openmp) {
     std::lock_guard const guard(mutex_);
     flush_cached();
     ompx_segment_info_t report{};
@@ -216,7 +216,7 @@ ompx_segment_info_t device_segment::info() {
     report.nbytes = size_bytes_;
     report.symmetric_used = heaps_.symmetric_bytes() - num_own_ * own_bytes;
     report.local_used = heaps_.local_bytes();
-    report.largest_free = heaps_.largest_free();
+    report.largest_free = heaps_.largest_free(by_openmp);
     report.num_allocations = allocations_.count() - num_own_;
     return report;
 }

@@ -102,7 +102,8 @@ public:
     /// Excludes the runtime's own.
     [[nodiscard]] std::size_t num_allocations() const;
     [[nodiscard]] std::uint64_t used_bytes();
-    [[nodiscard]] ompx_segment_info_t info();
+    /// largest_free: of what OpenMP maps, or of what ompx_target_alloc returns.
+    [[nodiscard]] ompx_segment_info_t info(bool by_openmp = false);
 
 private:
     device_segment(int device, std::byte *base, std::size_t nbytes, std::size_t stagger);

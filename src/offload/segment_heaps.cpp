@@ -70,10 +70,10 @@ std::optional<std::uint64_t> segment_heaps::begin_of(std::uint64_t offset) const
                                                                : std::nullopt;
 }
 
-std::uint64_t segment_heaps::largest_free() const {
-    return std::max({symmetric_.largest_free(half_ - private_.extent()),
-                     private_.largest_free(half_ - symmetric_.extent()),
-                     mapped_.largest_free(mapped_.capacity_bytes())});
+std::uint64_t segment_heaps::largest_free(bool by_openmp) const {
+    return by_openmp ? mapped_.largest_free(mapped_.capacity_bytes())
+                     : std::max(symmetric_.largest_free(half_ - private_.extent()),
+                                private_.largest_free(half_ - symmetric_.extent()));
 }
 
 } // namespace diomp::offload

@@ -108,6 +108,37 @@ TEST_F(misuse, null_pointers) {
               OMPX_ERR_ARG);
 }
 
+TEST_F(misuse, null_pointers_of_boxes) {
+    std::size_t const empty[]{0, 3};
+    std::size_t const full[]{1, 3};
+    std::size_t const zero[]{0, 0};
+    std::size_t const dims[]{4, 4};
+    auto *const signal = reinterpret_cast<std::uint64_t *>(memory);
+    for (int const rank : {me, (me + 1) % ompx_num_ranks()}) {
+        EXPECT_EQ(ompx_put_rect(rank, nullptr, nullptr, 8, 2, empty, zero, zero, dims, dims), 0);
+        EXPECT_EQ(ompx_get_rect(nullptr, rank, nullptr, 8, 2, empty, zero, zero, dims, dims), 0);
+        ompx_event_t event = nullptr;
+        EXPECT_EQ(
+            ompx_put_rect_nb(rank, nullptr, nullptr, 8, 2, empty, zero, zero, dims, dims, &event),
+            0);
+        EXPECT_EQ(ompx_event_wait(&event), 0);
+        EXPECT_EQ(
+            ompx_get_rect_nb(nullptr, rank, nullptr, 8, 2, empty, zero, zero, dims, dims, &event),
+            0);
+        EXPECT_EQ(ompx_event_wait(&event), 0);
+        EXPECT_EQ(ompx_put_rect_signal(rank, nullptr, nullptr, 8, 2, empty, zero, zero, dims, dims,
+                                       signal, 7, OMPX_SIGNAL_SET),
+                  0);
+        EXPECT_EQ(ompx_put_rect(rank, nullptr, nullptr, 8, 2, full, zero, zero, dims, dims),
+                  OMPX_ERR_ARG);
+        EXPECT_THAT(text(), HasSubstr("dst is a null pointer"));
+        EXPECT_EQ(
+            ompx_get_rect_nb(nullptr, rank, memory, 8, 2, full, zero, zero, dims, dims, &event),
+            OMPX_ERR_ARG);
+        EXPECT_THAT(text(), HasSubstr("dst is a null pointer"));
+    }
+}
+
 TEST_F(misuse, negative_and_overflowing_sizes) {
     EXPECT_EQ(ompx_put(me, memory, local, static_cast<std::size_t>(-8)), OMPX_ERR_ARG);
     EXPECT_THAT(text(), AllOf(HasSubstr("negative"), HasSubstr("-8")));

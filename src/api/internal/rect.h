@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace diomp::api {
@@ -43,6 +44,14 @@ inline std::size_t box_bytes(const rma::box &shape) {
         nbytes *= extent;
     }
     return nbytes;
+}
+
+/// Checks the arguments as check_transfer() does. A box without elements needs no addresses.
+inline status check_box_transfer(runtime::runtime &running, int rank, const void *dst,
+                                 const void *src, const rma::box &shape) {
+    bool const is_empty =
+        shape.element_size == 0 || std::ranges::find(shape.volume, 0U) != shape.volume.end();
+    return check_transfer(running, rank, dst, src, is_empty ? 0 : 1);
 }
 
 } // namespace diomp::api

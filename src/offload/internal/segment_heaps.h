@@ -36,7 +36,7 @@ public:
     [[nodiscard]] std::uint64_t local_bytes() const {
         return private_.used_bytes() + mapped_.used_bytes();
     }
-    [[nodiscard]] std::uint64_t largest_free() const;
+    [[nodiscard]] std::uint64_t largest_free(bool by_openmp) const;
     /// Symmetric memory lies in [0, symmetric_end()), OpenMP's in [mapped_begin(), size).
     [[nodiscard]] std::uint64_t symmetric_end() const { return symmetric_.extent(); }
     [[nodiscard]] std::uint64_t mapped_begin() const {
