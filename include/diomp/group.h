@@ -56,8 +56,8 @@ OMPX_API_ int ompx_group_merge(ompx_group_t a, ompx_group_t b, ompx_group_t *res
 /** Creates a group of the same members, for calls whose order is independent of those of `group`.
  * Collective over the group. */
 OMPX_API_ int ompx_group_dup(ompx_group_t group, ompx_group_t *result) OMPX_NOEXCEPT_;
-/** Frees a group and sets *group to OMPX_GROUP_NONE. Collective over the group. OMPX_ERR_ARG for
- * the world. */
+/** Frees a group and sets *group to OMPX_GROUP_NONE. Collective over the group; no target region
+ * may make calls on it meanwhile. OMPX_ERR_ARG for the world. */
 OMPX_API_ int ompx_group_free(ompx_group_t *group) OMPX_NOEXCEPT_;
 /** Number of members; number of this rank in the group, of its first endpoint if it has several
  * (negative status if it is not a member). Do not block. */

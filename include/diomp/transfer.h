@@ -18,7 +18,7 @@ extern "C" {
 /**
  * Copies nbytes from src (this process) to dst at `rank`. Returns when src may be reused; the
  * transfer is complete at the target after ompx_fence(). An aligned transfer of 1, 2, 4 or 8 bytes
- * is a single access.
+ * is a single access. In all transfers, source and destination must not overlap.
  */
 OMPX_API_ int ompx_put(int rank, void *dst, const void *src, size_t nbytes) OMPX_NOEXCEPT_;
 /** Copies nbytes from src at `rank` to dst (this process). Blocks until dst holds the data. */

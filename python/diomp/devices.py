@@ -184,7 +184,7 @@ def device_full(shape: Shape, value: Any, dtype: npt.DTypeLike = None, device: O
 def device_zeros(shape: Shape, dtype: npt.DTypeLike = float, device: Optional[int] = None, *,
                  kind: MemKind = MemKind.SYMMETRIC, order: str = "C") -> DeviceArray:
     """device_full() of zeros."""
-    return device_full(shape, 0, dtype, device, kind=kind, order=order)
+    return device_full(shape, np.zeros((), dtype), dtype, device, kind=kind, order=order)
 
 
 def device_array(values: npt.ArrayLike, dtype: npt.DTypeLike = None, device: Optional[int] = None, *,

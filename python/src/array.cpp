@@ -104,6 +104,34 @@ void fail(const argument &given, nb::handle value, int status, const std::string
     fail(given.function, describe(given, value), status, given.name + (' ' + what), remedy);
 }
 
+void check_conversion(const argument &given, nb::handle value, nb::handle converted,
+                      const PyArray_Descr *type) {
+    if (!PyTypeNum_ISINTEGER(type->type_num)) {
+        return;
+    }
+    int equal =
+        is_array(converted) ? -1 : PyObject_RichCompareBool(value.ptr(), converted.ptr(), Py_EQ);
+    if (equal < 0) {
+        PyErr_Clear();
+        auto const numpy = nb::module_::import_("numpy");
+        equal = nb::cast<bool>(numpy.attr("array_equal")(value, converted)) ? 1 : 0;
+    }
+    if (equal == 0) {
+        fail(given, value, OMPX_ERR_ARG, "has values that the other side's dtype does not hold",
+             "convert them, such as by numpy.asarray(values).astype(dtype)");
+    }
+}
+
+nb::object to_values(const argument &given, nb::handle value, PyArray_Descr *type) {
+    Py_INCREF(type); // the next call takes a reference
+    auto made = nb::steal(PyArray_FromAny(value.ptr(), type, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
+    if (!made.is_valid()) {
+        throw nb::python_error();
+    }
+    check_conversion(given, value, made, type);
+    return made;
+}
+
 PyArrayObject *to_array(const argument &given, nb::handle value) {
     if (!is_array(value)) {
         if (PyArray_IsScalar(value.ptr(), Generic)) {

@@ -46,6 +46,12 @@ struct argument {
 /// The array of an argument; throws for values of other types, freed memory, and types that hold
 /// references (object).
 [[nodiscard]] PyArrayObject *to_array(const argument &given, nb::handle value);
+/// A new array of the type, with the values of a number or list. Throws if an integer would have
+/// another value there.
+[[nodiscard]] nb::object to_values(const argument &given, nb::handle value, PyArray_Descr *type);
+/// Throws if `converted`, the value as an element of the type, is another number.
+void check_conversion(const argument &given, nb::handle value, nb::handle converted,
+                      const PyArray_Descr *type);
 /// Checks that the array is writable.
 [[nodiscard]] PyArrayObject *to_writable(const argument &given, nb::handle value);
 /// Checks that the elements are contiguous, in C's or Fortran's order.

@@ -17,7 +17,8 @@ struct alignas(16) element {
 class atomic_target {
 public:
     atomic_target(const char *function, nb::handle value)
-        : array_(to_writable({function, "target"}, value)), type_(type_of(array_)) {
+        : function_(function), array_(to_writable({function, "target"}, value)),
+          type_(type_of(array_)) {
         if (PyArray_SIZE(array_) != 1 || type_ == 0) {
             fail({function, "target"}, value, OMPX_ERR_ARG,
                  "is not one element of a type with atomics",
@@ -33,6 +34,7 @@ public:
         if (PyArray_SETITEM(array_, reinterpret_cast<char *>(converted.bytes), value.ptr()) < 0) {
             throw nb::python_error();
         }
+        check_conversion({function_, "value"}, value, to_python(converted), PyArray_DESCR(array_));
         return converted;
     }
     [[nodiscard]] nb::object to_python(const element &value) const {
@@ -40,6 +42,7 @@ public:
     }
 
 private:
+    const char *function_;
     PyArrayObject *array_;
     ompx_type_t type_;
 };

@@ -119,13 +119,7 @@ transfer::transfer(const char *function, direction dir, nb::handle remote, nb::h
         if (has_memory(local)) {
             local_object_ = to_layout(local_argument, local);
         } else {
-            auto *const descr = PyArray_DESCR(remote_);
-            Py_INCREF(descr); // the next call takes a reference
-            local_object_ =
-                nb::steal(PyArray_FromAny(local.ptr(), descr, 0, 0, NPY_ARRAY_CARRAY_RO, nullptr));
-            if (!local_object_.is_valid()) {
-                throw nb::python_error();
-            }
+            local_object_ = to_values(local_argument, local, PyArray_DESCR(remote_));
         }
         local_ = to_array(local_argument, local_object_);
     }

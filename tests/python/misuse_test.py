@@ -57,6 +57,20 @@ class Misuse(TestCase):
         with self.fails(Status.ERR_ARG, "different dtypes"):
             diomp.get(np.ones(6, "i8"), RIGHT, self.target[0])
 
+    def test_values_that_do_not_fit(self):
+        whole = diomp.zeros(4, "i4")
+        for values in (1.9, [1, 2, 3.5, 4], np.int64(2**40 + 3)):
+            with self.fails(Status.ERR_ARG, "src=", "has values that the other side's dtype does not hold"):
+                diomp.put(ME, whole, values) if np.ndim(values) else diomp.put(ME, whole[:1], values)
+        with self.fails(Status.ERR_ARG, "value=", "does not hold"):
+            diomp.atomic_add(ME, whole[:1], 1.9)
+        diomp.put(ME, whole, [1, 2.0, True, -4])
+        diomp.fence()
+        self.assertEqual(whole.tolist(), [1, 2, 1, -4])
+        diomp.atomic_add(ME, whole[:1], np.int64(3))
+        self.assertEqual(whole[0], 4)
+        diomp.free(whole)
+
     def test_elements_and_other_objects(self):
         with self.fails(Status.ERR_ARG, "NumPy scalar", "a[i:i+1]"):
             diomp.put(RIGHT, self.target[0, 0], 1.0)
