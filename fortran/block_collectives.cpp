@@ -25,6 +25,9 @@ void check(operands &given, const side &arrays, const block_sizes &sizes, ompx_g
     given.require(me >= 0, me, "the caller is not in the group", "pass a group of this rank");
     given.require(me >= 0 && arrays.own.nbytes() == sizes.nbytes()[me], OMPX_ERR_MISMATCH,
                   "the array with one block does not match counts", block_remedy);
+    if (arrays.is_used) {
+        given.require_same_type();
+    }
     given.require(!arrays.is_used || arrays.all.element_bytes() == arrays.own.element_bytes(),
                   OMPX_ERR_MISMATCH, "the elements of dst and src differ in size", block_remedy);
     given.require(!arrays.is_used || arrays.all.nbytes() >= sizes.end(), OMPX_ERR_RANGE,
@@ -85,6 +88,7 @@ int alltoallv(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *ds
               const CFI_cdesc_t *from, const CFI_cdesc_t *src_counts, const CFI_cdesc_t *dst_displs,
               const CFI_cdesc_t *src_displs, const int *device, ompx_group_t group) {
     operands given(function, to, from);
+    given.require_same_type();
     block_sizes received;
     block_sizes sent;
     int const members = ompx_group_size(group);

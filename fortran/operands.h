@@ -20,9 +20,6 @@ public:
         if (status_ == OMPX_SUCCESS) {
             status_ = check_end(site_, src_, "src");
         }
-        if (status_ == OMPX_SUCCESS) {
-            status_ = check_types(site_, dst_, src_);
-        }
     }
     /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
     template <typename Call>
@@ -84,8 +81,18 @@ public:
     [[nodiscard]] std::size_t elements(const array &of) const {
         return of.count() / numbers_per_element_;
     }
+    /// Checks the arrays of a call that copies, where the caller uses both.
+    operands &require_same_type() {
+        if (status_ == OMPX_SUCCESS) {
+            status_ = check_types(site_, dst_, src_);
+        }
+        return *this;
+    }
     /// Checks that `large` holds `blocks` blocks of the size of `small`, unless blocks <= 0.
     operands &require_blocks(const array &large, const array &small, int blocks) {
+        if (blocks > 0) {
+            require_same_type();
+        }
         if (status_ == OMPX_SUCCESS && blocks > 0 &&
             large.nbytes() != small.nbytes() * static_cast<std::size_t>(blocks)) {
             status_ = site_.fail(OMPX_ERR_MISMATCH, "the sizes of dst and src do not match",

@@ -62,6 +62,12 @@ program misuse_test
     call expect_error(ompx_allreduce(mine(1:10:3), mine(1:10:2), OMPX_SUM), OMPX_ERR_MISMATCH, "sizes of dst and src")
     call expect_error(ompx_atomic_fetch(0, a(1), 1.0, mine(1), OMPX_SUM), OMPX_ERR_ARG, "scalars of one type")
     call expect_error(ompx_unlock(0), OMPX_ERR_LOCK, "ompx_unlock")
+    ! What only the root uses may have any type elsewhere.
+    if (me == 0) then
+        call succeed(ompx_gather(a(1:2*ranks), mine(1:2), 0), "gather")
+    else
+        call succeed(ompx_gather(single, mine(1:2), 0), "gather with another type at the root only")
+    end if
     if (ranks > 1) call expect_error(ompx_alltoall(mine(1:5), a(1:5)), OMPX_ERR_MISMATCH, "block per member")
     call succeed(ompx_deallocate(m), "deallocate")
     call succeed(ompx_deallocate(a), "deallocate")
