@@ -73,9 +73,8 @@ constexpr auto reason_texts = std::to_array<reason_text>({
     {DIOMP_DEVICE_MISALIGNED, "an address is not aligned to the size of its type",
      "align signals to 8 bytes, and the targets of atomics and waits to their size"},
     {DIOMP_DEVICE_UNKNOWN_TYPE, "the call does not take this type",
-     "use OMPX_INT32, UINT32, INT64 or UINT64; atomics also take FLOAT and DOUBLE, waits integers "
-     "of "
-     "8 and 16 bits"},
+     "use OMPX_INT32, UINT32, INT64 or UINT64; atomics also take FLOAT and DOUBLE, and waits take "
+     "integers of 8 and 16 bits"},
     {DIOMP_DEVICE_UNKNOWN_OP, "the call does not take this operator for the type",
      "see ompx_atomic_fetch() and ompx_signal_op_t in diomp.h"},
     {DIOMP_DEVICE_NO_REPLY, "timed out: the proxy thread of this rank has not replied",
