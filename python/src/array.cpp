@@ -109,14 +109,11 @@ void check_conversion(const argument &given, nb::handle value, nb::handle conver
     if (!PyTypeNum_ISINTEGER(type->type_num)) {
         return;
     }
-    int equal =
-        is_array(converted) ? -1 : PyObject_RichCompareBool(value.ptr(), converted.ptr(), Py_EQ);
-    if (equal < 0) {
-        PyErr_Clear();
-        auto const numpy = nb::module_::import_("numpy");
-        equal = nb::cast<bool>(numpy.attr("array_equal")(value, converted)) ? 1 : 0;
-    }
-    if (equal == 0) {
+    bool const is_equal =
+        is_array(converted)
+            ? nb::cast<bool>(nb::module_::import_("numpy").attr("array_equal")(value, converted))
+            : value.equal(converted);
+    if (!is_equal) {
         fail(given, value, OMPX_ERR_ARG, "has values that the other side's dtype does not hold",
              "convert them, such as by numpy.asarray(values).astype(dtype)");
     }
@@ -128,7 +125,11 @@ nb::object to_values(const argument &given, nb::handle value, PyArray_Descr *typ
     if (!made.is_valid()) {
         throw nb::python_error();
     }
-    check_conversion(given, value, made, type);
+    auto *const array = reinterpret_cast<PyArrayObject *>(made.ptr());
+    bool const is_number = PyArray_NDIM(array) == 0;
+    check_conversion(given, value,
+                     is_number ? nb::steal(PyArray_GETITEM(array, PyArray_BYTES(array))) : made,
+                     type);
     return made;
 }
 

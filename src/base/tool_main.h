@@ -16,7 +16,7 @@ inline constexpr int status_unwritten_output = 1;
 /// The exit status of the tool `name`: `status`, or a failure after a message if that is 0 and the
 /// standard output could not be written.
 inline int exit_status(const char *name, int status) noexcept {
-    // The runtime, too, flushes it before it starts processes.
+    // Also what others have flushed before, such as the runtime when it starts processes.
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
         return status;
     }

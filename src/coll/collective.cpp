@@ -151,7 +151,6 @@ status run_selected(execution &call) {
         return run_inline_data(call);
     }
     sync::call_scope const rounds(call.members.barrier());
-    call.members.barrier().restart().note_several_rounds();
     DIOMP_TRY(call.members.begin_call());
     call.try_zero_copy = chosen.try_zero_copy;
     return run_with_stage_buffers(call, chosen);

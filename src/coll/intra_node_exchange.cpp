@@ -197,7 +197,7 @@ status intra_node_exchange::run() {
         copy_own();
         return {};
     }
-    local_.barrier().restart().note_several_rounds();
+    sync::call_scope const rounds(local_.barrier());
     DIOMP_TRY(local_.begin_call());
     if (needs_large_stage_buffers() && local_.stage_buffers().may_grow()) {
         group::internode_comm *const between = call_.members.internode();

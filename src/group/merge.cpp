@@ -127,7 +127,9 @@ result<std::vector<ompx_endpoint_t>> fetch_other_list(group &known, const group 
         return error(OMPX_ERR_ARG, "ompx_group_merge: the groups have no common member",
                      "list the ranks in ompx_group_create");
     }
-    return receive_list(known, other, *list_sender);
+    auto const receive = [&] { return receive_list(known, other, *list_sender); };
+    internode_comm *const internode = known.internode();
+    return internode == nullptr ? receive() : internode->make_call(receive);
 }
 
 result<parsed_endpoints> unite(std::vector<ompx_endpoint_t> list,

@@ -152,14 +152,16 @@ private:
     bool has_unpublished_result_ = false;
 };
 
-/// The rounds of one call, which every member makes as many times. The outermost of nested ones
-/// counts.
+/// The rounds of one call, which every member makes as many times. Nested ones belong to the
+/// outermost one, which has several rounds if one of them has.
 class call_scope {
 public:
     explicit call_scope(node_barrier &of, call_rounds made = call_rounds::several)
         : of_(of.restart()), is_outermost_(!of_.is_in_call()) {
         if (is_outermost_) {
             of_.begin_call(made);
+        } else if (made == call_rounds::several) {
+            of_.note_several_rounds();
         }
     }
     ~call_scope() {

@@ -45,8 +45,8 @@ public:
     [[nodiscard]] const call_state &state() const { return state_; }
     /// This member has seen neither a mismatch nor a failure.
     [[nodiscard]] bool is_clean() const { return state_.is_clean() && !failure_ && !is_given_up_; }
-    /// Other members have ended the call, which carries data, without this node: there is no
-    /// result.
+    /// Other members have ended the call, which does not complete late, without this node: there is
+    /// no result.
     [[nodiscard]] bool is_given_up() const { return is_given_up_; }
     [[nodiscard]] bool can_wait() const {
         return !peer_diverged_ && !failure_ && state_.missing == call_state::no_member;
