@@ -151,6 +151,24 @@ int main(int argc, char **argv) {
             std::printf("%8zu bytes  put and fence between ranks %9.2f us, ompx_target_put between "
                         "devices %9.2f us, ratio %.2f\n",
                         nbytes, by_ranks, by_devices, by_devices / by_ranks);
+            constexpr int window = 64;
+            double const windows = measure(rounds, calls / 10, [&] {
+                for (int i = 0; i < window; ++i) {
+                    check(ompx_put_nb(peer, host, host, nbytes, nullptr) == 0, "ompx_put_nb");
+                }
+                check(ompx_fence() == 0, "ompx_fence");
+            });
+            double const of_devices = measure(rounds, calls / 10, [&] {
+                for (int i = 0; i < window; ++i) {
+                    check(ompx_target_put_nb(peer, device, 0, device, 0, nbytes, nullptr) == 0,
+                          "ompx_target_put_nb");
+                }
+                check(ompx_fence() == 0, "ompx_fence");
+            });
+            std::printf(
+                "%8zu bytes  each of %d ompx_put_nb before a fence, between ranks %9.2f us, "
+                "ompx_target_put_nb between devices %9.2f us, ratio %.2f\n",
+                nbytes, window, windows / window, of_devices / window, of_devices / windows);
         }
         ompx_barrier();
         std::vector<double> in_region;

@@ -86,8 +86,8 @@ OMPX_API_ int ompx_target_get(void *dst, int dst_device, int rank, const void *s
 /**
  * Non-blocking ompx_target_put() and ompx_target_get(): the local memory must not be changed (put)
  * or used (get) until `*event` is complete or, with a null `event`, until the next ompx_fence().
- * GPUs copy in the background (DiOMP 2025, stream pool). Local device memory that is freed or
- * unmapped meanwhile is released when the copies are complete.
+ * GPUs copy in the background (DiOMP 2025, stream pool), and so do services of remote processors.
+ * Local device memory that is freed or unmapped meanwhile is released when the copies are complete.
  */
 OMPX_API_ int ompx_target_put_nb(int rank, void *dst, int dst_device, const void *src,
                                  int src_device, size_t nbytes, ompx_event_t *event) OMPX_NOEXCEPT_;

@@ -223,7 +223,7 @@ void diomp::api::close_remote_client() {
         parent_client = shared_client.release();
         return;
     }
-    status const flushed = shared_client ? shared_client->wait_for_deferred() : status();
+    status const flushed = shared_client ? shared_client->wait_for_all() : status();
     closing_thread.store(::gettid());
     bool const is_of_running_job =
         shared_client && shared_client->is_of_job() && g_runtime.load() != nullptr;

@@ -7,14 +7,17 @@
 #include "offload/remote/client.h"
 #include "offload/remote/device_access.h"
 #include "offload/remote/service_access.h"
+#include "offload/remote/started_transfers.h"
 #include "offload/service_devices.h"
 
 #include <atomic>
+#include <utility>
 
 namespace {
 
 using diomp::status;
 using diomp::api::remote_client_guard;
+using diomp::offload::transfer_start;
 using diomp::rma::direction;
 namespace remote = diomp::offload::remote;
 
@@ -102,18 +105,29 @@ public:
         return used.client() == nullptr || remote::stop_deferring(*used.client(), index);
     }
     status move(direction dir, std::uint64_t device_address, std::byte *here,
-                std::span<const diomp::rma::run> runs) override {
+                std::span<const diomp::rma::run> runs, transfer_start *start) override {
         remote_client_guard const used;
-        return used.client() != nullptr
-                   ? remote::move(*used.client(), dir, device_address, here, runs)
-                   : devices_closed();
+        if (used.client() == nullptr) {
+            return devices_closed();
+        }
+        DIOMP_TRY(remote::move(*used.client(), dir, device_address, here, runs, start));
+        guard_poll(start);
+        return {};
     }
     status move_between(direction dir, std::uint64_t there, int index, std::uint64_t here,
-                        std::span<const diomp::rma::run> runs) override {
+                        std::span<const diomp::rma::run> runs, transfer_start *start) override {
         remote_client_guard const used;
-        return used.client() != nullptr
-                   ? remote::move_between(*used.client(), dir, there, index, here, runs)
-                   : devices_closed();
+        if (used.client() == nullptr) {
+            return devices_closed();
+        }
+        DIOMP_TRY(remote::move_between(*used.client(), dir, there, index, here, runs, start));
+        guard_poll(start);
+        return {};
+    }
+    diomp::result<bool> poll() override {
+        remote_client_guard const used(remote_client_guard::scope::job);
+        return used.client() != nullptr ? used.client()->started().poll()
+                                        : diomp::result<bool>(true);
     }
     status check(int index, range used) override {
         remote_client_guard const guard;
@@ -140,6 +154,16 @@ public:
     diomp::offload::service_devices &devices() override { return devices_; }
 
 private:
+    /// An event may be tested after the client has ended.
+    static void guard_poll(transfer_start *start) {
+        if (start != nullptr && start->poll) {
+            start->poll = [poll = std::move(start->poll)]() -> std::optional<status> {
+                remote_client_guard const used(remote_client_guard::scope::job);
+                return used.client() != nullptr ? poll() : std::optional(devices_closed());
+            };
+        }
+    }
+
     job_devices devices_;
 };
 

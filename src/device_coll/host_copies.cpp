@@ -27,7 +27,8 @@ status copy(offload::devices &devices, const device_buffer_view &of, rma::direct
     if (of.remote_index) {
         rma::run const whole{0, 0, of.nbytes};
         return devices.segments().remote()->move(
-            dir, reinterpret_cast<std::uintptr_t>(of.location.address), of.host, {&whole, 1});
+            dir, reinterpret_cast<std::uintptr_t>(of.location.address), of.host, {&whole, 1},
+            nullptr);
     }
     return dir == rma::direction::get
                ? devices.copies().copy(*of.location.on, of.host, of.location.address, of.nbytes)

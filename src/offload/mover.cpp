@@ -6,14 +6,17 @@
 #include "offload/internal/remote_mover.h"
 #include "offload/openmp.h"
 #include "offload/path_selector.h"
+#include "offload/remote_memory.h"
 #include "offload/stream_copies.h"
 #include "offload/translator.h"
 #include "rma/blocking_transfers.h"
 #include "rma/box_transfers.h"
+#include "rma/device_copies.h"
 #include "rma/nonblocking_transfers.h"
 #include "rma/rma.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,6 +36,18 @@ transfer_extents extents_of(std::span<const rma::run> runs) {
         extents.local = std::max(extents.local, each.local + each.nbytes);
     }
     return extents;
+}
+
+ompx_event *make_event(rma::direction dir, world_rank rank, std::size_t nbytes,
+                       std::function<std::optional<status>()> poll) {
+    auto made = std::make_unique<ompx_event>();
+    made->pending_transfer = std::make_shared<rma::pending_transfer>();
+    rma::pending_transfer &pending = *made->pending_transfer;
+    pending.peer = rank;
+    pending.nbytes = nbytes;
+    pending.dir = dir;
+    pending.poll_outcome = std::move(poll);
+    return made.release();
 }
 
 bool are_long_enough(std::span<const rma::run> runs) {
@@ -70,8 +85,11 @@ result<rma::path> mover::move(transfer_mode mode, world_rank rank, const transfe
     DIOMP_TRY(there.check_writable(mode.dir));
     DIOMP_TRY(found.value().here.check_writable(mode.dir));
     if (found.value().has_remote_processor()) {
+        if (mode.nonblocking) {
+            return start_remotely(mode, rank, found.value(), nbytes);
+        }
         rma::run const whole{0, 0, nbytes};
-        return move_remotely(mode.dir, rank, found.value(), {&whole, 1});
+        return move_remotely(mode.dir, rank, found.value(), {&whole, 1}, nullptr);
     }
     mode.on_device = !openmp_.is_host(local.device, num);
     if (here.on == nullptr && there.is_host()) {
@@ -176,21 +194,14 @@ status mover::copy_on_stream(transfer_mode mode, world_rank rank, const accelera
     if (mode.event == nullptr) {
         return {}; // the stream pool tracks it, and fences poll the pool
     }
-    auto event = std::make_unique<ompx_event>();
-    event->pending_transfer = std::make_shared<rma::pending_transfer>();
-    rma::pending_transfer &pending = *event->pending_transfer;
-    pending.peer = rank;
-    pending.nbytes = nbytes;
-    pending.dir = mode.dir;
-    pending.poll_outcome = [streams = by.streams,
-                            ticket = started.take()]() -> std::optional<status> {
+    auto const poll = [streams = by.streams, ticket = started.take()]() -> std::optional<status> {
         auto const done = streams->is_done(ticket);
         if (done) {
             return done.value() ? std::optional(status{}) : std::nullopt;
         }
         return status(error(done.failure().code(), done.failure().message()));
     };
-    *mode.event = event.release();
+    *mode.event = make_event(mode.dir, rank, nbytes, poll);
     return {};
 }
 
@@ -219,7 +230,7 @@ result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer
     DIOMP_TRY(there.check_writable(dir));
     DIOMP_TRY(between.here.check_writable(dir));
     if (between.has_remote_processor()) {
-        return move_remotely(dir, rank, between, walk.runs());
+        return move_remotely(dir, rank, between, walk.runs(), nullptr);
     }
     if (here.on == nullptr && there.is_host()) {
         return transfers_.boxes().move_box_at(dir, rank, there.location, here.address, walk);
@@ -229,8 +240,8 @@ result<rma::path> mover::move_walk(rma::direction dir, world_rank rank, transfer
 }
 
 result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
-                                       const located_sides &between,
-                                       std::span<const rma::run> runs) {
+                                       const located_sides &between, std::span<const rma::run> runs,
+                                       transfer_start *start) {
     remote_side const &there = between.there;
     auto const move_host = [&](std::byte *host, std::span<const rma::run> packed) -> status {
         if (there.is_host()) {
@@ -240,7 +251,22 @@ result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
         DIOMP_TRY(move_runs(dir, rank, there, {host, nullptr}, extents_of(packed), packed));
         return {};
     };
-    return remote_->move(dir, there, between.here, runs, move_host);
+    return remote_->move(dir, there, between.here, runs, move_host, start);
+}
+
+result<rma::path> mover::start_remotely(transfer_mode mode, world_rank rank,
+                                        const located_sides &between, std::size_t nbytes) {
+    // Fences and the release of device memory wait for it.
+    transfers_.device_copies().enable();
+    inflight_.add_copy();
+    rma::run const whole{0, 0, nbytes};
+    transfer_start start{mode.event != nullptr, {}};
+    auto moved = move_remotely(mode.dir, rank, between, {&whole, 1}, &start);
+    inflight_.add_copy(); // another thread may have waited meanwhile
+    if (moved && start.poll && mode.event != nullptr) {
+        *mode.event = make_event(mode.dir, rank, nbytes, std::move(start.poll));
+    }
+    return moved;
 }
 
 result<rma::path> mover::move_runs(rma::direction dir, world_rank rank, const transfer_side &remote,

@@ -23,6 +23,7 @@ struct transfer_extents;
 class device_segments;
 class remote_mover;
 class translator;
+struct transfer_start;
 
 /// Direction and completion of a transfer.
 struct transfer_mode {
@@ -72,9 +73,12 @@ private:
     result<rma::path> move_runs(rma::direction dir, world_rank rank, const remote_side &there,
                                 const device_ptr &here, transfer_extents extents,
                                 std::span<const rma::run> runs);
-    /// Moves runs with a remote processor on at least one side. Blocks.
+    /// Moves runs with a remote processor on at least one side; see remote_mover::move.
     result<rma::path> move_remotely(rma::direction dir, world_rank rank,
-                                    const located_sides &between, std::span<const rma::run> runs);
+                                    const located_sides &between, std::span<const rma::run> runs,
+                                    transfer_start *start);
+    result<rma::path> start_remotely(transfer_mode mode, world_rank rank,
+                                     const located_sides &between, std::size_t nbytes);
     result<rma::path> start_or_move(transfer_mode mode, world_rank rank,
                                     const memory::location &there, std::byte *here,
                                     std::size_t nbytes);

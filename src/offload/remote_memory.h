@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -17,6 +18,15 @@
 namespace diomp::offload {
 
 class service_devices;
+
+/// A transfer that may continue after its call.
+struct transfer_start {
+    /// Its event reports errors; otherwise a fence does (remote_memory::poll).
+    bool has_event = false;
+    /// Set by the call: makes progress; the outcome when it is known. Does not block. Empty: it was
+    /// complete on return.
+    std::function<std::optional<status>()> poll;
+};
 
 /// `index`: of an own device among the remote devices of this rank. Thread-safe.
 class remote_memory {
@@ -41,13 +51,18 @@ public:
     virtual bool stop_deferring(int index) = 0;
 
     /// Transfers runs between memory of any device, which the caller has located, and memory of
-    /// this process, after the regions of an own device. Blocks until they are complete.
+    /// this process, after the regions of an own device. Blocks until they are complete; with a
+    /// `start`, which needs a single run, it need not.
     virtual status move(rma::direction dir, std::uint64_t device_address, std::byte *here,
-                        std::span<const rma::run> runs) = 0;
+                        std::span<const rma::run> runs, transfer_start *start) = 0;
     /// Transfers runs between memory of any device and memory of an own device, without passing
-    /// through this process. Blocks until they are complete.
+    /// through this process. Blocks as move() does.
     virtual status move_between(rma::direction dir, std::uint64_t there, int index,
-                                std::uint64_t here, std::span<const rma::run> runs) = 0;
+                                std::uint64_t here, std::span<const rma::run> runs,
+                                transfer_start *start) = 0;
+    /// Whether no started transfer is in flight; makes progress. Does not block. An error is that
+    /// of one without an event, which has not been reported yet.
+    virtual result<bool> poll() = 0;
 
     /// Fails unless all of the range is allocated on an own device (OMPX_ERR_RANGE) that works
     /// (OMPX_ERR_PEER). Does not block.

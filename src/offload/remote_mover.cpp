@@ -34,22 +34,22 @@ std::vector<rma::run> reversed(std::span<const rma::run> runs) {
 
 result<rma::path> remote_mover::move(rma::direction dir, const remote_side &there,
                                      const local_side &here, std::span<const rma::run> runs,
-                                     host_function move_host) {
+                                     host_function move_host, transfer_start *start) {
     remote_memory &devices = *segments_.remote();
     if (!there.is_on_service()) {
         if (there.is_host() && there.location.direct != nullptr) {
             DIOMP_TRY(devices.move(opposite(dir), address_of(here), there.location.direct,
-                                   reversed(runs)));
+                                   reversed(runs), start));
         } else {
             DIOMP_TRY(move_through_process(dir, here, runs, move_host));
         }
     } else if (here.remote_index) {
         DIOMP_TRY(devices.move_between(dir, there.device_memory->address, *here.remote_index,
-                                       address_of(here), runs));
+                                       address_of(here), runs, start));
     } else if (here.at.on != nullptr) {
         DIOMP_TRY(move_own_gpu(dir, there.device_memory->address, here.at, runs));
     } else {
-        DIOMP_TRY(devices.move(dir, there.device_memory->address, here.at.address, runs));
+        DIOMP_TRY(devices.move(dir, there.device_memory->address, here.at.address, runs, start));
     }
     return rma::path::conduit;
 }
@@ -83,7 +83,7 @@ status remote_mover::move_own_gpu(rma::direction dir, std::uint64_t there, const
                                   std::span<const rma::run> runs) {
     remote_memory &devices = *segments_.remote();
     auto const move_runs = [&](std::byte *host, std::span<const rma::run> packed) {
-        return devices.move(dir, there, host, packed);
+        return devices.move(dir, there, host, packed, nullptr);
     };
     if (runs.size() > 1) {
         return copies_.copy_runs_through_host(dir, here, runs, move_runs);
@@ -107,13 +107,13 @@ status remote_mover::move_through_process(rma::direction dir, const local_side &
         auto const on_device = reversed(batch.to_local(0));
         auto const there = batch.to_remote(0);
         if (dir == rma::direction::put) {
-            DIOMP_TRY(
-                devices.move(rma::direction::get, address_of(here), buffer.data(), on_device));
+            DIOMP_TRY(devices.move(rma::direction::get, address_of(here), buffer.data(), on_device,
+                                   nullptr));
             DIOMP_TRY(move_host(buffer.data(), there));
         } else {
             DIOMP_TRY(move_host(buffer.data(), there));
-            DIOMP_TRY(
-                devices.move(rma::direction::put, address_of(here), buffer.data(), on_device));
+            DIOMP_TRY(devices.move(rma::direction::put, address_of(here), buffer.data(), on_device,
+                                   nullptr));
         }
     }
     return {};

@@ -39,6 +39,15 @@ int main(void) {
     for (int i = 0; i < 2000 && ompx_target_put(1, block, 0, block, 0, 8) == 0; ++i) {
         usleep(1000);
     }
+    ompx_event_t event = NULL; /* without waiting: with an event, and until a fence */
+    int outcome = ompx_target_put_nb(1, block, 0, block, 0, BYTES, &event);
+    CHECK((outcome != 0 ? outcome : ompx_event_wait(&event)) == OMPX_ERR_PEER);
+    outcome = ompx_target_get_nb(block, 0, 1, block, 0, BYTES, NULL);
+    CHECK((outcome != 0 ? outcome : ompx_fence()) == OMPX_ERR_PEER);
+    outcome = ompx_target_put_nb(1, block, 0, plain, host, BYTES, NULL);
+    CHECK((outcome != 0 ? outcome : ompx_fence()) == OMPX_ERR_PEER);
+    CHECK(strstr(ompx_last_error(), "remote device 1") != NULL);
+    CHECK(ompx_fence() == 0); /* once */
     for (int i = 0; i < 3; ++i) {
         FAILS(ompx_target_get(plain, host, 1, block, 0, BYTES), OMPX_ERR_PEER, "ompx_target_get");
         FAILS(ompx_target_put(1, block, 0, block, 0, BYTES), OMPX_ERR_PEER, "remote device 1");

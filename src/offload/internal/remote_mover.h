@@ -11,11 +11,12 @@ namespace diomp::offload {
 
 class device_segment;
 class device_segments;
+struct transfer_start;
 
 /// Transfers with memory of a remote processor on at least one side. Between two of them the
 /// session of the own one copies; between one and memory that this process can load, this process;
 /// to and from other host memory and GPUs the data passes through this process. Transfers between
-/// GPUs of services, which their sessions make. Thread-safe; blocks.
+/// GPUs of services, which their sessions make. Thread-safe.
 class remote_mover {
 public:
     remote_mover(const device_segments &segments, stream_copies &copies)
@@ -24,9 +25,12 @@ public:
     /// Moves runs between memory of this process and the remote side of the transfer, which is not
     /// a remote processor.
     using host_function = stream_copies::packed_function;
-    /// Errors: OMPX_ERR_PEER if a device is lost; those of `move_host`.
+    /// Blocks; with `start` and a single run only where this process or the device of one side
+    /// cannot make the transfer alone. Errors: OMPX_ERR_PEER if a device is lost; those of
+    /// `move_host`.
     result<rma::path> move(rma::direction dir, const remote_side &there, const local_side &here,
-                           std::span<const rma::run> runs, host_function move_host);
+                           std::span<const rma::run> runs, host_function move_host,
+                           transfer_start *start);
 
     /// The own segment if the sides are GPUs of services whose sessions make the transfer;
     /// otherwise null.

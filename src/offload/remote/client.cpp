@@ -5,8 +5,8 @@
 #include "base/service_thread.h"
 #include "base/unique_fd.h"
 #include "launch/launch.h"
+#include "offload/remote/client_queues.h"
 #include "offload/remote/control.h"
-#include "offload/remote/queue.h"
 #include "offload/remote/session_control.h"
 #include "offload/remote/world_terms.h"
 #include "transport/conduit.h"
@@ -188,7 +188,7 @@ status client::build_world(const options &chosen) {
         sessions.push_back({&each->session().connection(), each->label()});
     }
     world_handlers handlers;
-    handlers.reply = [this](const transport::message &incoming) { on_reply(incoming); };
+    handlers.reply = [this](const transport::message &incoming) { queues_->on_reply(incoming); };
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->handle_frame(packet);
     };
@@ -236,6 +236,7 @@ status client::connect_to_services(const options &chosen) {
 result<std::unique_ptr<client>> client::connect(const options &chosen) {
     std::unique_ptr<client> made(new client);
     made->observer_ = chosen.observer;
+    made->queues_ = std::make_unique<client_queues>(*made);
     if (chosen.split_threshold_bytes > 0) {
         made->facts_.split_threshold_bytes = chosen.split_threshold_bytes;
     }
@@ -278,40 +279,6 @@ void client::wake_thread() {
     static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }
 
-bool client::release(remote_device &on, std::uint64_t address) {
-    if (!on.release(address)) {
-        return false;
-    }
-    if (on.description().has_memory_in_slot() && on.slot().has_excess_pages()) {
-        queue &last = acquire_queue(on);
-        if (status const returned = last.release_pages(); !returned) {
-            log(log_level::debug, "{}", returned.failure().message());
-        }
-        release_queue(last);
-    }
-    return true;
-}
-
-status client::wait_for_deferred(remote_device &on) {
-    if (on.deferred().is_empty()) {
-        return {};
-    }
-    queue &last = acquire_queue(on);
-    status done = last.order_after_all_deferred();
-    if (status waited = last.synchronize(); done && !waited) {
-        done = std::move(waited);
-    }
-    release_queue(last);
-    return done;
-}
-
-status client::wait_for_deferred() {
-    for (auto const &each : devices_) {
-        DIOMP_TRY(wait_for_deferred(*each));
-    }
-    return {};
-}
-
 client::~client() {
     closing_.store(true, std::memory_order_release);
     for (auto const &each : devices_) {
@@ -337,40 +304,6 @@ client::~client() {
 remote_device *client::device_of(world_rank rank) {
     auto const found = std::ranges::find(devices_, rank, &remote_device::rank);
     return found == devices_.end() ? nullptr : found->get();
-}
-
-queue &client::acquire_queue(remote_device &on) {
-    std::lock_guard const guard(queues_mutex_);
-    auto &idle = idle_[&on];
-    if (idle.empty()) {
-        queues_.push_back(std::make_unique<queue>(*this, on, queues_.size()));
-        return *queues_.back();
-    }
-    queue &found = *idle.back();
-    idle.pop_back();
-    return found;
-}
-
-void client::release_queue(queue &idle) {
-    std::lock_guard const guard(queues_mutex_);
-    idle_[&idle.device()].push_back(&idle);
-}
-
-void client::on_reply(const transport::message &incoming) {
-    auto reply = decode_reply(bytes_of(incoming));
-    if (!reply) {
-        return;
-    }
-    queue *requester = nullptr;
-    {
-        std::lock_guard const guard(queues_mutex_);
-        if (reply.value().queue < queues_.size()) {
-            requester = queues_[reply.value().queue].get();
-        }
-    }
-    if (requester != nullptr && requester->device().rank() == incoming.source) {
-        requester->handle_reply(reply.value());
-    }
 }
 
 /// Sessions that wait for the lost device are not always notified by the network.

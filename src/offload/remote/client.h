@@ -25,6 +25,8 @@ class launcher;
 namespace diomp::offload::remote {
 
 class queue;
+class client_queues;
+class started_transfers;
 struct world_terms;
 
 /// One entry of a comma-separated list "host[:port][@first][*count]": `count` devices of the
@@ -100,10 +102,13 @@ public:
     /// Frees an allocation. If much of the device's memory is idle afterwards, its pages are
     /// returned to the device's host without waiting. False: no allocation begins at this address.
     bool release(remote_device &on, std::uint64_t address);
-    /// Waits for all deferred work, of one device or of all. An error means that deferred work was
-    /// lost, which no earlier call has reported.
+    /// The non-blocking transfers of the program.
+    [[nodiscard]] started_transfers &started();
+    /// Waits for all deferred work of a device. An error means that deferred work was lost, which
+    /// no earlier call has reported.
     status wait_for_deferred(remote_device &on);
-    status wait_for_deferred();
+    /// Waits for that of all devices, and for started().
+    status wait_for_all();
 
     /// Returns a queue for exclusive use until release_queue().
     queue &acquire_queue(remote_device &on);
@@ -115,7 +120,6 @@ private:
     status connect_to_services(const options &chosen);
     result<world_terms> agree_on_terms(const options &chosen, const client_exchange &exchange);
     status build_world(const options &chosen);
-    void on_reply(const transport::message &incoming);
     void receive_frames(); ///< body of the thread
     void notify_device_loss(const remote_device &lost);
     void wake_thread();
@@ -136,11 +140,9 @@ private:
     };
     connected_facts facts_;
     std::vector<std::unique_ptr<remote_device>> devices_;
+    std::unique_ptr<client_queues> queues_;
     std::unique_ptr<world> world_;
     client_observer *observer_ = nullptr;
-    std::mutex queues_mutex_;                    ///< leaf lock
-    std::vector<std::unique_ptr<queue>> queues_; ///< [queue number]
-    std::map<const remote_device *, std::vector<queue *>> idle_;
     std::atomic<bool> closing_{false};  ///< the sessions have been sent frame::stop
     std::atomic<bool> stopping_{false}; ///< the thread must end
     unique_fd wake_;

@@ -24,7 +24,8 @@ class queue;
 /// Completion of all operations that a queue had been given when the event was recorded.
 struct event {
     queue *owner = nullptr;
-    std::uint64_t batch = 0; ///< 0: no operation to wait for
+    std::uint64_t batch = 0;  ///< 0: no operation to wait for
+    std::uint64_t number = 0; ///< of the queue
 };
 
 /// The deferred work of one device. Any thread; nothing blocks.

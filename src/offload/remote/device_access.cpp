@@ -6,6 +6,7 @@
 #include "offload/remote/client.h"
 #include "offload/remote/queue.h"
 #include "offload/remote/session_control.h"
+#include "offload/remote/started_transfers.h"
 #include "transport/conduit.h"
 
 #include <fmt/format.h>
@@ -164,19 +165,35 @@ bool stop_deferring(client &of, int index) {
 }
 
 status move(client &by, rma::direction dir, std::uint64_t device_address, std::byte *here,
-            std::span<const rma::run> runs) {
+            std::span<const rma::run> runs, transfer_start *start) {
     auto owner = session_with(by, device_address);
     DIOMP_TRY(owner);
+    if (start != nullptr) {
+        rma::run const &only = runs.front();
+        return by.ranks().name_device(
+            owner.value(),
+            by.started().start_by_client(owner.value(), dir, device_address + only.remote,
+                                         here + only.local, only.nbytes, *start));
+    }
     return by.ranks().name_device(owner.value(),
                                   move_runs(by, owner.value(), dir, device_address, here, runs));
 }
 
 status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
-                    std::uint64_t here, std::span<const rma::run> runs) {
+                    std::uint64_t here, std::span<const rma::run> runs, transfer_start *start) {
     remote_device &own = device_at(by, index);
     auto owner = session_with(by, there, &own);
     DIOMP_TRY(owner);
     bool const is_put = dir == rma::direction::put || owner.value() == own.rank();
+    if (start != nullptr) {
+        rma::run const &only = runs.front();
+        std::uint64_t const at = here + only.local;
+        std::uint64_t const other = there + only.remote;
+        bool const is_get = dir == rma::direction::get;
+        return by.started().start_copy(own, is_put ? operation::begin_copy : operation::begin_pull,
+                                       owner.value(), is_get ? at : other, is_get ? other : at,
+                                       only.nbytes, *start);
+    }
     queue &carrier = by.acquire_queue(own);
     status done;
     for (rma::run const &each : runs) {

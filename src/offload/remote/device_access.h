@@ -23,9 +23,9 @@ std::optional<remote_memory::range> claim_segment(client &of, int index);
 void return_pages(client &of, int index, remote_memory::range pages);
 bool stop_deferring(client &of, int index);
 status move(client &by, rma::direction dir, std::uint64_t device_address, std::byte *here,
-            std::span<const rma::run> runs);
+            std::span<const rma::run> runs, transfer_start *start);
 status move_between(client &by, rma::direction dir, std::uint64_t there, int index,
-                    std::uint64_t here, std::span<const rma::run> runs);
+                    std::uint64_t here, std::span<const rma::run> runs, transfer_start *start);
 status check(client &of, int index, remote_memory::range used);
 status run_call(client &by, int index, std::string_view call);
 bool describe_group(client &of, int index, std::string_view group);

@@ -30,7 +30,7 @@
 namespace diomp::offload::remote {
 
 /// Must be raised whenever a frame or a batch changes; the handshake compares it.
-inline constexpr std::uint32_t protocol_version = 15;
+inline constexpr std::uint32_t protocol_version = 16;
 inline constexpr std::uint16_t default_port = 7653;
 inline constexpr std::size_t max_frame_bytes = std::size_t{1} << 30;
 inline constexpr std::uint32_t max_ranks = 1U << 16; ///< of a world
@@ -172,7 +172,14 @@ enum class operation : std::uint8_t {
     // A call of the host that the session's runtime makes. Its encoding is that of libdiomp.so.
     call_part = 11, ///< bytes (text): the next ones of the call
     call = 12,      ///< the reply contains its outcome: call_outcome_bytes
+    // Like copy and pull, but in no order with other copies: the last operation of its batch, which
+    // is replied to when the copy is complete. One reply may be for several batches: it has the
+    // numbers (u64 each) of all of them.
+    begin_copy = 13,
+    begin_pull = 14,
 };
+/// The queue of batches that end with begin_copy or begin_pull.
+inline constexpr std::uint64_t started_queue = ~std::uint64_t{0};
 inline void append_operation(packet_writer &to, operation what) {
     to.number(static_cast<std::uint8_t>(what));
 }

@@ -81,7 +81,8 @@ status queue::launch(const launch_arguments &arguments) {
 
 event queue::record() {
     std::lock_guard const guard(mutex_);
-    return {this, operations_.includes(content::transfers) ? operations_.batch() : 0};
+    return {this, operations_.includes(content::transfers) ? operations_.batch() : 0,
+            operations_.queue()};
 }
 
 result<bool> queue::send_up_to(std::uint64_t batch) {
@@ -130,7 +131,7 @@ status queue::wait_for(const event &earlier) {
     }
     std::unique_lock lock(mutex_);
     DIOMP_TRY(reserve_space(batch_builder::wait_bytes, lock));
-    operations_.wait(earlier.owner->operations_.queue(), earlier.batch);
+    operations_.wait(earlier.number, earlier.batch);
     return {};
 }
 
@@ -195,7 +196,7 @@ result<bool> queue::advance(bool may_defer) {
     if (phase_ == phase::batching) {
         if (may_defer && operations_.can_defer() && transfers_.is_empty() &&
             device_.deferred().can_defer(operations_.kernels())) {
-            device_.deferred().add({this, operations_.batch()});
+            device_.deferred().add({this, operations_.batch(), operations_.queue()});
             send(operations_.take_deferred());
             return true;
         }
@@ -296,7 +297,7 @@ status queue::order_after_deferred(std::unique_lock<std::mutex> &lock, bool incl
     for (event const &each : device_.deferred().pending()) {
         if (each.owner != this || include_own) {
             DIOMP_TRY(reserve_space(batch_builder::wait_bytes, lock));
-            operations_.wait(each.owner->operations_.queue(), each.batch);
+            operations_.wait(each.number, each.batch);
         }
     }
     ordered_generation_ = now;
@@ -312,7 +313,7 @@ status queue::release_pages(const std::optional<device_memory::range> &freed) {
     std::unique_lock lock(mutex_);
     auto const append = [&](std::span<const device_memory::range> ranges) {
         operations_.release_pages(ranges);
-        device_.deferred().add({this, operations_.batch()});
+        device_.deferred().add({this, operations_.batch(), operations_.queue()});
     };
     for (bool is_appended = false; !is_appended;) {
         DIOMP_TRY(order_after_deferred(lock, true));

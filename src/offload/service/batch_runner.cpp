@@ -4,6 +4,7 @@
 #include "offload/service/region_runtime.h"
 #include "transport/conduit.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace diomp::offload::service {
@@ -45,20 +46,17 @@ bool batch_runner::run(queue_results &results, remote::operation what, packet_re
         try_to([&] { return transfers_.begin_zero_copy(results.zero_copy, what, transfer); });
         return true;
     }
-    case remote::operation::copy: {
-        world_rank const to(static_cast<int>(packet.number<std::uint32_t>()));
-        auto const destination = packet.number<std::uint64_t>();
-        auto const source = packet.number<std::uint64_t>();
-        auto const nbytes = packet.number<std::uint64_t>();
-        try_to([&] { return transfers_.copy(to, destination, source, nbytes); });
-        return true;
-    }
+    case remote::operation::copy:
     case remote::operation::pull: {
-        world_rank const from(static_cast<int>(packet.number<std::uint32_t>()));
+        world_rank const other(static_cast<int>(packet.number<std::uint32_t>()));
         auto const destination = packet.number<std::uint64_t>();
         auto const source = packet.number<std::uint64_t>();
         auto const nbytes = packet.number<std::uint64_t>();
-        try_to([&] { return transfers_.pull(from, destination, source, nbytes); });
+        try_to([&]() -> status {
+            std::unique_ptr<started_copies> copies;
+            DIOMP_TRY(transfers_.begin_copy(copies, what, other, destination, source, nbytes));
+            return transfers_.finish(copies);
+        });
         return true;
     }
     case remote::operation::launch: {
@@ -107,6 +105,64 @@ status batch_runner::call(queue_results &results) {
     }
     results.gets += encode_call_outcome(runtime_->run_call(results.call));
     return {};
+}
+
+void batch_runner::start_copy(remote::world &ranks, queue_results &results, remote::operation what,
+                              packet_reader &packet, std::uint64_t batch) {
+    world_rank const other(static_cast<int>(packet.number<std::uint32_t>()));
+    auto const destination = packet.number<std::uint64_t>();
+    auto const source = packet.number<std::uint64_t>();
+    auto const nbytes = packet.number<std::uint64_t>();
+    auto const plain =
+        what == remote::operation::begin_copy ? remote::operation::copy : remote::operation::pull;
+    auto open = std::ranges::find_if(results.copies, [&](const running_copies &each) {
+        return each.what == plain && each.other == other &&
+               (each.copies == nullptr || !each.copies->are_flushed);
+    });
+    if (open == results.copies.end()) {
+        open = results.copies.insert(open, running_copies{plain, other, {}, nullptr});
+    }
+    status const begun =
+        packet.ok() ? transfers_.begin_copy(open->copies, plain, other, destination, source, nbytes)
+                    : status(error(OMPX_ERR_ARG, "malformed batch"));
+    if (begun) {
+        open->batches.push_back(batch);
+    } else {
+        reply_to_copies(ranks, {&batch, 1}, begun);
+    }
+}
+
+void batch_runner::reply_to_copies(remote::world &ranks, std::span<const std::uint64_t> batches,
+                                   const status &done) {
+    for (std::uint64_t const each : batches) {
+        remote::batch_reply reply;
+        reply.queue = remote::started_queue;
+        reply.batch = each;
+        reply.failed = !done;
+        std::string_view const others(reinterpret_cast<const char *>(batches.data()),
+                                      batches.size_bytes());
+        std::string_view const rest = done ? others : std::string_view(done.failure().message());
+        std::size_t const max_bytes =
+            ranks.conduit().max_message_bytes(client_) - remote::reply_header_bytes;
+        reply.rest = rest.substr(0, max_bytes);
+        ranks.send(client_, remote::world::reply_handler, encode(reply));
+        if (done) {
+            return; // one reply for all
+        }
+    }
+}
+
+void batch_runner::finish_copies(remote::world &ranks, queue_results &results, copies_until until) {
+    std::erase_if(results.copies, [&](running_copies &each) {
+        if (each.copies != nullptr) {
+            static_cast<void>(transfers_.flush(*each.copies)); // finish() reports an error
+        }
+        if (until == copies_until::complete && !each.are_complete()) {
+            return false;
+        }
+        reply_to_copies(ranks, each.batches, transfers_.finish(each.copies));
+        return true;
+    });
 }
 
 void batch_runner::finish_zero_copy(queue_results &results) {

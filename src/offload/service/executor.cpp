@@ -14,6 +14,8 @@ namespace {
 /// region, and its team. If they exceed the processors, waiting threads yield after every poll, and
 /// each yield costs a time slice if CPU-bound processes share the cores.
 constexpr std::chrono::milliseconds max_idle_time{200};
+/// Copies are flushed and replied to at least once in so many batches.
+constexpr int batches_per_flush = 32;
 
 } // namespace
 
@@ -53,6 +55,8 @@ void executor::take(const transport::message &incoming) {
         found->is_scheduled = true;
         ready_.push_back(found.get());
         wake_helpers();
+    } else if (found->waits_for_copies) {
+        ranks_.load(std::memory_order_acquire)->conduit().waits().wake();
     }
 }
 
@@ -142,7 +146,8 @@ void executor::run(remote::world &ranks) {
 
 void executor::run_queue(entry &queue, std::size_t thread) {
     std::unique_lock lock(mutex_);
-    while (!queue.batches.empty()) {
+    int num_batches = 0;
+    while (!queue.batches.empty() || wait_for_copies(queue, lock)) {
         batch &what = queue.batches.front(); // more may be appended concurrently
         lock.unlock();
         bool const is_over = run_batch(queue, what, thread);
@@ -150,11 +155,45 @@ void executor::run_queue(entry &queue, std::size_t thread) {
             return; // blocked; the thread that makes it ready schedules it
         }
         complete_batch(queue, what.number);
+        if (++num_batches % batches_per_flush == 0 && !queue.results.copies.empty()) {
+            runner_.finish_copies(*ranks_.load(std::memory_order_acquire), queue.results,
+                                  batch_runner::copies_until::complete);
+        }
         lock.lock();
         queue.batches.pop_front();
         queue.resume_at = 0;
     }
     queue.is_scheduled = false;
+}
+
+bool executor::wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock) {
+    std::vector<running_copies> &copies = queue.results.copies;
+    if (copies.empty()) {
+        return false;
+    }
+    queue.waits_for_copies = true;
+    lock.unlock();
+    remote::world &ranks = *ranks_.load(std::memory_order_acquire);
+    bool is_interrupted = false;
+    runner_.finish_copies(ranks, queue.results, batch_runner::copies_until::complete);
+    status waited;
+    while (waited && !copies.empty() && !is_interrupted) {
+        waited = ranks.engine().wait_for_network(
+            [&] {
+                std::lock_guard const guard(mutex_);
+                is_interrupted =
+                    !queue.batches.empty() || stopping_.load(std::memory_order_acquire);
+                return is_interrupted || std::ranges::any_of(copies, &running_copies::are_complete);
+            },
+            [] { return std::string("copying to or from other devices"); });
+        // After an error all of them fail.
+        runner_.finish_copies(ranks, queue.results,
+                              waited ? batch_runner::copies_until::complete
+                                     : batch_runner::copies_until::all);
+    }
+    lock.lock();
+    queue.waits_for_copies = false;
+    return !queue.batches.empty() && !stopping_.load(std::memory_order_acquire);
 }
 
 void executor::complete_batch(entry &queue, std::uint64_t number) {
@@ -203,6 +242,9 @@ bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
             if (!wait_for(queue, other, number)) {
                 return false;
             }
+        } else if (next == remote::operation::begin_copy || next == remote::operation::begin_pull) {
+            runner_.start_copy(*ranks_.load(std::memory_order_acquire), queue.results, next, packet,
+                               what.number);
         } else {
             is_understood = runner_.run(queue.results, next, packet, thread);
         }

@@ -48,6 +48,7 @@ private:
         std::uint64_t done = 0;    ///< number of the last complete batch
         bool is_scheduled = false; ///< owned by a thread, ready, or blocked
         std::size_t resume_at = 0; ///< offset in the first batch after a wait
+        bool waits_for_copies = false;
         queue_results results;
     };
     /// A queue that waits for a batch of another one.
@@ -62,6 +63,9 @@ private:
     void wake_helpers(); ///< for all that is in ready_
     void start_helper();
     void run_queue(entry &queue, std::size_t thread);
+    /// Waits until the copies that batches have started are complete, or a batch arrives. Whether
+    /// there is a batch. `lock`: of mutex_, held before and after.
+    bool wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock);
     /// False: the queue is blocked.
     bool run_batch(entry &queue, batch &what, std::size_t thread);
     bool wait_for(entry &queue, std::uint64_t other, std::uint64_t number);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/session_transfers.h"
 
-#include "messaging/pooled_completion.h"
 #include "transport/arena.h"
 #include "transport/conduit.h"
 
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 namespace diomp::offload::service {
 
@@ -31,7 +31,32 @@ status session_transfers::begin_zero_copy(zero_copy_transfers &queue, remote::op
     return {};
 }
 
-status session_transfers::copy(world_rank to, std::uint64_t destination, std::uint64_t source,
+namespace {
+
+/// `copies`, or new ones, with another copy of `nbytes`.
+started_copies &grown(std::unique_ptr<started_copies> &copies, world_rank with, bool are_to_it,
+                      std::size_t nbytes) {
+    if (copies == nullptr) {
+        copies = std::make_unique<started_copies>();
+        copies->with = with;
+        copies->are_to_it = are_to_it;
+    }
+    copies->nbytes += nbytes;
+    return *copies;
+}
+
+} // namespace
+
+status session_transfers::begin_copy(std::unique_ptr<started_copies> &copies,
+                                     remote::operation what, world_rank other,
+                                     std::uint64_t destination, std::uint64_t source,
+                                     std::size_t nbytes) {
+    return what == remote::operation::copy ? push(copies, other, destination, source, nbytes)
+                                           : pull(copies, other, destination, source, nbytes);
+}
+
+status session_transfers::push(std::unique_ptr<started_copies> &copies, world_rank to,
+                               std::uint64_t destination, std::uint64_t source,
                                std::size_t nbytes) {
     if (to == ranks_->rank()) {
         return copy_here(destination, source, nbytes);
@@ -40,7 +65,7 @@ status session_transfers::copy(world_rank to, std::uint64_t destination, std::ui
         return error(OMPX_ERR_RANK, "a copy to a device that does not exist");
     }
     if (has(to, destination, nbytes)) {
-        return ranks_->name_device(to, copy_to_slot(to, destination, source, nbytes));
+        return ranks_->name_device(to, copy_to_slot(copies, to, destination, source, nbytes));
     }
     if (!ranks_->device_memory(to)) {
         return error(OMPX_ERR_RANGE, "a copy to memory that the other device does not have");
@@ -48,6 +73,29 @@ status session_transfers::copy(world_rank to, std::uint64_t destination, std::ui
     auto memory = retain_for_network(*ranks_, device_, source, nbytes);
     DIOMP_TRY(memory);
     return copies_.copy(*ranks_, to, {destination, source, nbytes}, memory.value().kind);
+}
+
+status session_transfers::flush(started_copies &copies) {
+    if (copies.are_flushed) {
+        return {};
+    }
+    copies.are_flushed = true;
+    return copies.are_to_it ? ranks_->conduit().rma()->flush(copies.with, copies.completion.count())
+                            : status();
+}
+
+status session_transfers::finish(const std::unique_ptr<started_copies> &copies) {
+    if (copies == nullptr) {
+        return {};
+    }
+    status done = flush(*copies);
+    if (done) {
+        done = copies->completion.wait(ranks_->engine(), [&] {
+            return fmt::format("copying {} bytes {} it", copies->nbytes,
+                               copies->are_to_it ? "to" : "from");
+        });
+    }
+    return ranks_->name_device(copies->with, std::move(done));
 }
 
 status session_transfers::copy_here(std::uint64_t destination, std::uint64_t source,
@@ -59,35 +107,32 @@ status session_transfers::copy_here(std::uint64_t destination, std::uint64_t sou
     return {};
 }
 
-status session_transfers::copy_to_slot(world_rank to, std::uint64_t destination,
-                                       std::uint64_t source, std::size_t nbytes) {
+status session_transfers::copy_to_slot(std::unique_ptr<started_copies> &copies, world_rank to,
+                                       std::uint64_t destination, std::uint64_t source,
+                                       std::size_t nbytes) {
     if (ranks_->conduit().direct_base(to) != nullptr) {
         return copy_in_node(to, destination, source, nbytes);
     }
-    std::string staged;
+    started_copies &all = grown(copies, to, true, nbytes);
     void const *from = to_pointer(source);
     transport::memory_kinds kinds;
-    network_range memory;
     if (!device_.is_loadable(source, nbytes)) {
         if (auto zero_copy = retain_for_network(*ranks_, device_, source, nbytes)) {
-            memory = zero_copy.take();
-            kinds.local = memory.kind;
+            kinds.local = zero_copy.value().kind;
+            all.memory.push_back(zero_copy.take());
             moved_.zero_copy.fetch_add(nbytes, std::memory_order_relaxed);
         } else {
-            staged.resize(nbytes);
+            std::string &staged =
+                *all.staged.emplace_back(std::make_unique<std::string>(nbytes, '\0'));
             DIOMP_TRY(device_.read(staged.data(), source, nbytes));
             from = staged.data();
             moved_.staged.fetch_add(nbytes, std::memory_order_relaxed);
         }
     }
-    messaging::pooled_completion completion;
-    DIOMP_TRY(kinds.are_host()
-                  ? ranks_->conduit().rma()->put(to, destination, from, nbytes, completion.count())
-                  : ranks_->conduit().device()->put_device_memory(to, destination, from, nbytes,
-                                                                  kinds, completion.count()));
-    DIOMP_TRY(ranks_->conduit().rma()->flush(to, completion.count()));
-    return completion.wait(ranks_->engine(),
-                           [&] { return fmt::format("copying {} bytes to it", nbytes); });
+    transport::completion &count = all.completion.count();
+    return kinds.are_host() ? ranks_->conduit().rma()->put(to, destination, from, nbytes, count)
+                            : ranks_->conduit().device()->put_device_memory(to, destination, from,
+                                                                            nbytes, kinds, count);
 }
 
 status session_transfers::copy_in_node(world_rank to, std::uint64_t destination,
@@ -105,28 +150,27 @@ bool session_transfers::has(world_rank owner, std::uint64_t address, std::size_t
     return slot{ranks_->memory_of(owner), ranks_->arena().usable_bytes()}.has(address, nbytes);
 }
 
-status session_transfers::pull(world_rank from, std::uint64_t destination, std::uint64_t source,
+status session_transfers::pull(std::unique_ptr<started_copies> &copies, world_rank from,
+                               std::uint64_t destination, std::uint64_t source,
                                std::size_t nbytes) {
     if (!ranks_->is_session(from) || from == ranks_->rank()) {
-        return error(OMPX_ERR_RANK, "a copy from a device that does not exist");
+        return error(OMPX_ERR_RANGE, "a copy from a device that does not exist");
     }
     if (!has(from, source, nbytes) || !has(ranks_->rank(), destination, nbytes)) {
         return error(OMPX_ERR_RANGE, "a copy between memory that is in no slot");
     }
-    return ranks_->name_device(from, get_from_slot(from, destination, source, nbytes));
+    return ranks_->name_device(from, get_from_slot(copies, from, destination, source, nbytes));
 }
 
-status session_transfers::get_from_slot(world_rank from, std::uint64_t destination,
-                                        std::uint64_t source, std::size_t nbytes) {
+status session_transfers::get_from_slot(std::unique_ptr<started_copies> &copies, world_rank from,
+                                        std::uint64_t destination, std::uint64_t source,
+                                        std::size_t nbytes) {
     if (ranks_->conduit().direct_base(from) != nullptr) {
         std::memcpy(to_pointer(destination), to_pointer(source), nbytes);
         return ranks_->check_present(from);
     }
-    messaging::pooled_completion completion;
-    DIOMP_TRY(ranks_->conduit().rma()->get(from, source, to_pointer(destination), nbytes,
-                                           completion.count()));
-    return completion.wait(ranks_->engine(),
-                           [&] { return fmt::format("copying {} bytes from it", nbytes); });
+    return ranks_->conduit().rma()->get(from, source, to_pointer(destination), nbytes,
+                                        grown(copies, from, false, nbytes).completion.count());
 }
 
 static void remove_whole_pages(std::uint64_t address, std::uint64_t nbytes) {
