@@ -115,10 +115,13 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
     std::vector<int> const own = api::driven_devices();
     auto own_count = static_cast<std::int32_t>(own.size());
     std::vector<std::int32_t> counts(members.size());
-    DIOMP_TRY(running.collectives().on_host().run(members, {.what = sync::operation::allgather,
-                                                            .dst = counts.data(),
-                                                            .src = &own_count,
-                                                            .amount = sizeof(own_count)}));
+    coll::collectives &among_ranks = running.collectives().on_host();
+    auto const call_lock = members.lock_calls();
+    group::several_rounds const rounds(members);
+    DIOMP_TRY(among_ranks.run_among_ranks(members, {.what = sync::operation::allgather,
+                                                    .dst = counts.data(),
+                                                    .src = &own_count,
+                                                    .amount = sizeof(own_count)}));
     auto sizes = std::make_shared<coll::block_lists>();
     std::size_t total = 0;
     for (std::int32_t const count : counts) {
@@ -127,10 +130,10 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
         total += static_cast<std::size_t>(count);
     }
     std::vector<int> numbers(total);
-    DIOMP_TRY(running.collectives().on_host().run(members, {.what = sync::operation::allgatherv,
-                                                            .dst = numbers.data(),
-                                                            .src = own.data(),
-                                                            .blocks = sizes}));
+    DIOMP_TRY(among_ranks.run_among_ranks(members, {.what = sync::operation::allgatherv,
+                                                    .dst = numbers.data(),
+                                                    .src = own.data(),
+                                                    .blocks = sizes}));
     std::vector<ompx_endpoint_t> list;
     for (std::size_t member = 0; member < members.size(); ++member) {
         for (std::int32_t i = 0; i < counts[member]; ++i) {

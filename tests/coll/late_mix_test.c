@@ -38,6 +38,9 @@ typedef enum {
     FREE,
     REALLOCATE,
     SPLIT,
+    DUPLICATE,
+    CREATE_DEVICES,
+    CREATE_GRID,
     NUM_KINDS
 } kind_t;
 
@@ -120,6 +123,19 @@ static int make(const call_t *call) {
     case SPLIT: {
         ompx_group_t part;
         return ompx_group_split(group, call->me % 2, 0, &part);
+    }
+    case DUPLICATE: {
+        ompx_group_t copy;
+        return ompx_group_dup(group, &copy);
+    }
+    case CREATE_DEVICES: {
+        ompx_group_t devices;
+        return ompx_group_create_devices(group, &devices);
+    }
+    case CREATE_GRID: {
+        ompx_cart_t grid;
+        int const periodic = 1;
+        return ompx_cart_create(group, 1, &call->size, &periodic, 0, &grid);
     }
     case FREE:
         return ompx_free(memory[call->number]);
