@@ -4,6 +4,7 @@
 
 #include "api/internal/last_error.h"
 #include "api/internal/state.h"
+#include "base/log_setup.h"
 #include "launch/host.h"
 #include "launch/launch.h"
 #include "launch/same_node.h"
@@ -136,11 +137,13 @@ status start(const diomp_session &session) {
 
 extern "C" {
 
-[[gnu::visibility("default")]] const char *
-diomp_session_start(const diomp_session *session) noexcept;
-const char *diomp_session_start(const diomp_session *session) noexcept {
+[[gnu::visibility("default")]] const char *diomp_session_start(const diomp_session *session,
+                                                               int log_descriptor) noexcept;
+const char *diomp_session_start(const diomp_session *session, int log_descriptor) noexcept {
     static std::array<char, 512> failure; // the library has no static object with a destructor
+    diomp::set_log_descriptor(log_descriptor);
     status const started = start(*session);
+    diomp::set_log_descriptor(STDERR_FILENO);
     if (started) {
         return nullptr;
     }

@@ -88,6 +88,8 @@ void set_log_descriptor(int descriptor) {
     g_descriptor.store(descriptor, std::memory_order_release);
 }
 
+int log_descriptor() { return g_descriptor.load(std::memory_order_relaxed); }
+
 bool is_component_logged(log_level level, std::string_view component) {
     log_setup const *const setup = g_setup.load(std::memory_order_acquire);
     return setup == nullptr || level <= setup->levels.of(component);

@@ -13,5 +13,6 @@ void set_log_if_unset(const log_levels &levels, std::string prefix);
 /// Writes lines to this descriptor from now on instead of standard error, even if that is closed or
 /// redirected. Not owned.
 void set_log_descriptor(int descriptor);
+[[nodiscard]] int log_descriptor();
 
 } // namespace diomp

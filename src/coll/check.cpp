@@ -37,16 +37,18 @@ status check_amount(const member_map &map, const request &args, std::size_t unit
     return {};
 }
 
-status check_list(const block_list &blocks) {
+/// Offsets of a buffer that is not used here, or of no bytes, may have any value.
+status check_list(const block_list &blocks, bool are_offsets_used) {
     for (std::size_t i = 0; i < blocks.nbytes.size(); ++i) {
+        std::size_t const offset = are_offsets_used && blocks.nbytes[i] > 0 ? blocks.offsets[i] : 0;
         std::size_t end = 0;
-        if (__builtin_add_overflow(blocks.nbytes[i], blocks.offsets[i], &end) ||
+        if (__builtin_add_overflow(blocks.nbytes[i], offset, &end) ||
             end > static_cast<std::size_t>(PTRDIFF_MAX)) {
             return no_size(fmt::format("the block of member {} is negative or overflows ({} bytes, "
                                        "{} from the start; as signed numbers: {} and {})",
-                                       i, blocks.nbytes[i], blocks.offsets[i],
+                                       i, blocks.nbytes[i], offset,
                                        static_cast<std::ptrdiff_t>(blocks.nbytes[i]),
-                                       static_cast<std::ptrdiff_t>(blocks.offsets[i])));
+                                       static_cast<std::ptrdiff_t>(offset)));
         }
     }
     return {};
@@ -136,12 +138,15 @@ status check(const member_map &map, const request &args, std::span<const endpoin
     }
     DIOMP_TRY(check_amount(map, args, reduce.element_bytes));
     for (std::size_t i = 0; i < own.size(); ++i) {
+        std::size_t const member = map.own(first + i);
         if (has_block_lists(args.what)) {
             const block_lists &lists = lists_of(args, own[i]);
-            DIOMP_TRY(check_list(lists.dst));
-            DIOMP_TRY(check_list(lists.src));
+            bool const are_offsets_used =
+                !has_root(args.what) || member == static_cast<std::size_t>(args.root);
+            DIOMP_TRY(check_list(lists.dst, are_offsets_used));
+            DIOMP_TRY(check_list(lists.src, are_offsets_used));
         }
-        buffer_use const use = use_of(args, own[i], map.size(), map.own(first + i));
+        buffer_use const use = use_of(args, own[i], map.size(), member);
         if (use.src_bytes > 0 && own[i].src == nullptr) {
             return error(OMPX_ERR_ARG, "src is a null pointer",
                          "pass a buffer; only a size of 0 needs none");

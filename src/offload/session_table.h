@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIOMP_SESSION_TABLE_VERSION 4
+#define DIOMP_SESSION_TABLE_VERSION 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,8 +50,10 @@ struct diomp_session {
 };
 
 /// Starts the runtime of this process. Collective; blocks. Returns null, or the message of the
-/// error. `session` lives until the process ends.
-typedef const char *(*diomp_session_start_function)(const struct diomp_session *session);
+/// error. `session` lives until the process ends. `log_descriptor`: for the log of the start, the
+/// standard error of the service, not that of the program.
+typedef const char *(*diomp_session_start_function)(const struct diomp_session *session,
+                                                    int log_descriptor);
 #define DIOMP_SESSION_START "diomp_session_start"
 
 /// Completes the transfers of all regions so far. Blocks. Errors are reported.

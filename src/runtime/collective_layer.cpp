@@ -27,13 +27,10 @@ std::size_t choose_stage_buffer_bytes(const job_connection &job) {
 }
 
 /// Ranks that do not load each other's slots are on different nodes, even if their memory is the
-/// same: a conduit may be forced.
+/// same. All ranks decide alike: one that is alone on its node would not notice.
 group::node_map make_node_map(job_connection &job) {
     launch::job_info const &info = job.job();
-    auto const is_direct = [&](world_rank each) {
-        return job.transport().direct_base(each) != nullptr;
-    };
-    if (!std::ranges::all_of(info.local_ranks, is_direct)) {
+    if (job.has_forced_network()) {
         return group::node_map::one_per_rank();
     }
     return info.local_size == info.size ? group::node_map{}

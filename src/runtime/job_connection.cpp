@@ -193,4 +193,8 @@ void job_connection::give_up(int failure, int code, std::string_view message) no
 
 const std::string &job_connection::conduit_name() const { return conduit_->name(); }
 
+bool job_connection::has_forced_network() const {
+    return transport::is_forced_network(settings_.transport.conduit);
+}
+
 } // namespace diomp::runtime

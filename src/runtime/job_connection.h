@@ -52,6 +52,8 @@ public:
     [[nodiscard]] transport::conduit &transport() { return *conduit_; }
     /// The names of the node transport and the network: "shm+tcp".
     [[nodiscard]] const std::string &conduit_name() const;
+    /// Whether the ranks of a node do not load each other's memory; the same on all ranks.
+    [[nodiscard]] bool has_forced_network() const;
     [[nodiscard]] messaging::engine &engine() { return *engine_; }
     [[nodiscard]] messaging::call_service &calls() { return *calls_; }
     /// Chooses the algorithms of collectives, alike on all ranks; null: the built-in rules do.

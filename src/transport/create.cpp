@@ -85,12 +85,14 @@ result<const known_network *> resolve_network(const conduit_options &options,
 
 } // namespace
 
+bool is_forced_network(const std::string &name) { return find_network(name) != nullptr; }
+
 result<std::unique_ptr<conduit>> create(const std::string &name, launch::launcher &launcher,
                                         const arena &arena, const conduit_options &options) {
     auto const &job = launcher.info();
     bool const all_intra_node = job.local_size == job.size;
     const known_network *chosen = find_network(name);
-    bool const is_forced = chosen != nullptr;
+    bool const is_forced = is_forced_network(name);
     if (name != "auto" && name != "shm" && !is_forced) {
         return error(OMPX_ERR_ARG, fmt::format("there is no conduit '{}'", name),
                      "set DIOMP_CONDUIT to auto, shm, ucx, gasnet, gaspi or tcp");

@@ -441,6 +441,38 @@ TEST(collectives, every_name_of_bcast_copies_from_its_root) {
     }
 }
 
+TEST(collectives, offsets_of_buffers_that_are_not_used_may_have_any_value) {
+    auto const size = static_cast<std::size_t>(ompx_num_ranks());
+    auto const me = static_cast<std::size_t>(ompx_rank_num());
+    int const root = ompx_num_ranks() - 1;
+    std::vector<std::size_t> nbytes(size, 3);
+    nbytes[0] = size > 1 ? 0 : 3; // and of a block without bytes
+    std::vector<std::size_t> offsets(size, ~std::size_t{0} - 4);
+    if (ompx_rank_num() == root) {
+        for (std::size_t i = 0; i < size; ++i) {
+            offsets[i] = nbytes[i] == 0 ? ~std::size_t{0} : 3 * i;
+        }
+    }
+    std::vector<char> all(3 * size, 'x');
+    std::vector<char> own(3, static_cast<char>('a' + static_cast<int>(me)));
+    char *const whole = ompx_rank_num() == root ? all.data() : nullptr;
+    for (bool const waits_for_event : {false, true}) {
+        ompx_event_t event = nullptr;
+        int status = waits_for_event ? ompx_gatherv_nb(whole, nbytes.data(), offsets.data(),
+                                                       own.data(), root, nullptr, &event)
+                                     : ompx_gatherv(whole, nbytes.data(), offsets.data(),
+                                                    own.data(), root, nullptr);
+        ASSERT_EQ(status == 0 ? ompx_event_wait(&event) : status, 0) << ompx_last_error();
+        std::vector<char> back(3, 'y');
+        status = waits_for_event ? ompx_scatterv_nb(back.data(), whole, nbytes.data(),
+                                                    offsets.data(), root, nullptr, &event)
+                                 : ompx_scatterv(back.data(), whole, nbytes.data(), offsets.data(),
+                                                 root, nullptr);
+        ASSERT_EQ(status == 0 ? ompx_event_wait(&event) : status, 0) << ompx_last_error();
+        EXPECT_EQ(back, nbytes[me] == 0 ? std::vector<char>(3, 'y') : own);
+    }
+}
+
 TEST(collectives, bad_arguments_come_back_with_a_sentence) {
     double x = 0;
     EXPECT_EQ(ompx_bcast_from(&x, 8, ompx_num_ranks(), nullptr), OMPX_ERR_RANK);

@@ -100,7 +100,8 @@ std::string service_at(const std::string &host, int port) {
 error explain_failure(secure::opening_connections::attempt_result &ended, bool is_late,
                       const std::string &host, int port) {
     constexpr const char *same_token = "give client and service the same DIOMP_TOKEN or "
-                                       "DIOMP_TOKEN_FILE, and the same version of DiOMP";
+                                       "DIOMP_TOKEN_FILE, and the same version of DiOMP; the log "
+                                       "of the service may name another reason";
     switch (ended.how) {
     case outcome::closed:
         return {OMPX_ERR_PEER,

@@ -2,7 +2,6 @@
 #include "offload/service/confinement.h"
 
 #include "base/log.h"
-#include "base/unique_fd.h"
 
 #include <fmt/format.h>
 
@@ -17,9 +16,11 @@
 #include <linux/landlock.h>
 #include <sched.h>
 #include <string_view>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -328,23 +329,82 @@ std::vector<std::string> missing_for_confinement() {
     return missing;
 }
 
-result<session_folder> session_folder::create() {
+namespace {
+
+constexpr std::string_view folder_prefix = "diomp-session-";
+
+std::string folder_of_temporary_files() {
     char const *const chosen = std::getenv("TMPDIR");
-    std::string path =
-        fmt::format("{}/diomp-session-XXXXXX", chosen != nullptr && *chosen != 0 ? chosen : "/tmp");
-    if (::mkdtemp(path.data()) == nullptr) {
-        return system_error("a folder for a session, " + path, errno);
+    return chosen != nullptr && *chosen != 0 ? chosen : "/tmp";
+}
+
+/// The lock of a folder, which one process has; not valid if another one has it, or if the folder
+/// is gone or belongs to another user.
+unique_fd lock_folder(const std::string &path) {
+    unique_fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat about{};
+    if (!folder.valid() || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 ||
+        ::fstat(folder.get(), &about) != 0 || about.st_nlink == 0 || about.st_uid != ::geteuid()) {
+        return {};
     }
-    session_folder made;
-    made.path_ = std::move(path);
-    made.creator_ = ::getpid();
-    return made;
+    return folder;
+}
+
+/// In a process of its own, which the service reaps like a session's: a client may have made any
+/// number of files. It must keep no connection and no port open meanwhile.
+void remove_in_background(const std::string &path) {
+    pid_t const child = ::fork();
+    if (child == 0) {
+        close_other_descriptors({});
+    }
+    if (child <= 0 && !remove_folder(path)) {
+        log(log_level::warn, "the folder of a session cannot be removed: {}", path);
+    }
+    if (child == 0) {
+        std::_Exit(0);
+    }
+}
+
+} // namespace
+
+result<session_folder> session_folder::create() {
+    constexpr int max_tries = 10;
+    std::string const pattern =
+        fmt::format("{}/{}XXXXXX", folder_of_temporary_files(), folder_prefix);
+    for (int i = 0; i < max_tries; ++i) {
+        session_folder made;
+        std::string path = pattern;
+        if (::mkdtemp(path.data()) == nullptr) {
+            return system_error("a folder for a session, " + path, errno);
+        }
+        made.lock_ = lock_folder(path);
+        if (made.lock_.valid()) { // otherwise another service has taken it for an abandoned one
+            made.path_ = std::move(path);
+            made.creator_ = ::getpid();
+            return made;
+        }
+    }
+    return error(OMPX_ERR_SYSTEM,
+                 fmt::format("a folder for a session, {}: it cannot be locked", pattern));
+}
+
+void session_folder::remove_abandoned() {
+    std::error_code failed;
+    std::filesystem::directory_iterator all(folder_of_temporary_files(), failed);
+    for (; !failed && all != std::filesystem::directory_iterator(); all.increment(failed)) {
+        std::string const path = all->path().string();
+        if (all->path().filename().string().starts_with(folder_prefix) &&
+            lock_folder(path).valid()) {
+            remove_in_background(path);
+        }
+    }
 }
 
 session_folder &session_folder::operator=(session_folder &&other) noexcept {
     if (this != &other) {
         remove();
         path_ = std::exchange(other.path_, {});
+        lock_ = std::move(other.lock_);
         creator_ = other.creator_;
     }
     return *this;
@@ -355,19 +415,9 @@ void session_folder::remove() {
         path_.clear();
         return;
     }
-    // In a process of its own, which the service reaps like a session's: a client may have made any
-    // number of files. It must keep no connection and no port open meanwhile.
-    pid_t const child = ::fork();
-    if (child == 0) {
-        close_other_descriptors({});
-    }
-    if (child <= 0 && !remove_folder(path_)) {
-        log(log_level::warn, "the folder of a session cannot be removed: {}", path_);
-    }
-    if (child == 0) {
-        std::_Exit(0);
-    }
+    remove_in_background(path_);
     path_.clear();
+    lock_ = {};
 }
 
 void close_other_descriptors(std::span<int> kept) {

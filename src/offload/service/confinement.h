@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <span>
 #include <string>
@@ -30,14 +31,17 @@ enum class confinement {
 std::vector<std::string> missing_for_confinement();
 
 /// A folder for the files of one session, in TMPDIR or /tmp. The process that has created it
-/// removes it, with all that it holds, when the object ends.
+/// removes it, with all that it holds, when the object ends; if it is killed, a later service does.
 class session_folder {
 public:
     /// Errors: OMPX_ERR_SYSTEM with the system's reason.
     static result<session_folder> create();
+    /// Removes the folders of services that were killed.
+    static void remove_abandoned();
     session_folder() = default;
     session_folder(session_folder &&other) noexcept
-        : path_(std::exchange(other.path_, {})), creator_(other.creator_) {}
+        : path_(std::exchange(other.path_, {})), lock_(std::move(other.lock_)),
+          creator_(other.creator_) {}
     session_folder &operator=(session_folder &&other) noexcept;
     ~session_folder() { remove(); }
 
@@ -48,6 +52,7 @@ private:
     void remove();
 
     std::string path_;
+    unique_fd lock_;    ///< of the folder itself, held until the service ends
     pid_t creator_ = 0; ///< sessions inherit a copy, and must not remove the folders of others
 };
 

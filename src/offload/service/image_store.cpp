@@ -57,7 +57,8 @@ result<unique_fd> make_image_memory(std::string_view content) {
 }
 
 std::string path_of(const unique_fd &memory) {
-    return path_of_packed(pack(::getpid(), memory.get()));
+    // In a PID namespace, /proc may have other numbers of processes.
+    return fmt::format("/proc/self/fd/{}", memory.get());
 }
 
 struct image_store::table {
@@ -67,6 +68,8 @@ struct image_store::table {
         std::atomic<std::uint64_t> location{
             0}; ///< process and descriptor; 0: `id` is not valid yet
         remote::image_id id;
+        dev_t device = 0; ///< of the file, which /proc may show under another process's name
+        ino_t inode = 0;
     };
     std::atomic<std::uint32_t> num_claimed{0};
     std::array<entry, num_entries> entries;
@@ -107,8 +110,8 @@ std::optional<unique_fd> image_store::find(const remote::image_id &id) const {
         unique_fd found(::open(path_of_packed(location).c_str(), O_RDONLY | O_CLOEXEC));
         struct stat about{};
         // A session that ended before the service received its image leaves a stale entry.
-        if (found.valid() && ::fstat(found.get(), &about) == 0 &&
-            static_cast<std::uint64_t>(about.st_size) == id.nbytes) {
+        if (found.valid() && ::fstat(found.get(), &about) == 0 && about.st_dev == each.device &&
+            about.st_ino == each.inode) {
             return found;
         }
     }
@@ -130,7 +133,13 @@ result<unique_fd> image_store::add(const remote::image_id &id, std::string_view 
     }
     if (number < table::num_entries) {
         table::entry &mine = table_->entries[number];
+        struct stat about{};
+        if (::fstat(memory.value().get(), &about) != 0) {
+            return system_error("a device image in memory", errno);
+        }
         mine.id = id;
+        mine.device = about.st_dev;
+        mine.inode = about.st_ino;
         mine.location.store(pack(::getpid(), memory.value().get()), std::memory_order_release);
         descriptor_message message(&number, sizeof number);
         message.attach(memory.value().get());

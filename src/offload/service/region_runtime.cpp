@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/service/region_runtime.h"
 
+#include "base/log_setup.h"
 #include "offload/remote_table.h"
 #include "offload/service/target.h"
 #include "transport/arena.h"
@@ -166,7 +167,7 @@ status region_runtime::start(remote::world &ranks, const remote::join_frame &how
         // UCX registers the segment when it starts.
         session_.map = how.conduit == "tcp" ? map_memory : nullptr;
     }
-    char const *const failure = start_(&session_);
+    char const *const failure = start_(&session_, log_descriptor());
     return failure == nullptr
                ? status()
                : error(OMPX_ERR_STATE, std::string("the runtime for regions: ") + failure);

@@ -316,6 +316,9 @@ status server::run(int stop_fd) {
     DIOMP_TRY(store);
     images_ = store.take();
     DIOMP_TRY(listen());
+    if (chosen_.rights != confinement::off) {
+        session_folder::remove_abandoned();
+    }
     while (!chosen_.once || num_sessions_ == 0 || !sessions_.empty()) {
         pollfd entries[] = {{pending_->fd(), POLLIN, 0},
                             {child_events.get(), POLLIN, 0},

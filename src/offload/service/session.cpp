@@ -288,7 +288,10 @@ void session::leave() {
 status session::serve() {
     if (status joined = join(); !joined) {
         packet_writer packet(remote::frame::ended);
-        packet.text(joined.failure().message());
+        error const &why = joined.failure();
+        packet.text(why.remedy().empty()
+                        ? why.message()
+                        : fmt::format("{} [remedy: {}]", why.message(), why.remedy()));
         static_cast<void>(client_.send(packet.take()));
         return joined;
     }
@@ -302,7 +305,9 @@ status session::serve() {
 } // namespace
 
 status serve(remote::control_connection &client, const session_options &options) {
-    return session(client, options).serve();
+    // Never destroyed: its threads and handlers use each other until the process ends.
+    static auto *const only = new session(client, options);
+    return only->serve();
 }
 
 } // namespace diomp::offload::service

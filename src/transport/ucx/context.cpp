@@ -243,8 +243,8 @@ status context::check_atomics() {
             OMPX_ERR_UNSUPPORTED,
             "this rank's segment cannot be registered with UCX, which its atomic "
             "operations need",
-            "set DIOMP_SEGMENT_SIZE so that the node's memory holds all segments twice, or "
-            "DIOMP_NETWORK_ATOMICS=messages");
+            "set DIOMP_SEGMENT_SIZE and DIOMP_DEVICE_SEGMENT_SIZE so that the node's memory holds "
+            "both segments of all its ranks twice, or DIOMP_NETWORK_ATOMICS=messages");
     }
     return {};
 }

@@ -12,10 +12,12 @@ import time
 import unittest
 from pathlib import Path
 
-from services import (END_LIMIT_S, LATER_ENTRIES, LIBRARIES, LIMIT_S, MISUSE, POSTED, SERVICE, VIRTUALS, forwarder, remote_case,
-                      service, stand_in)
+from services import (END_LIMIT_S, LATER_ENTRIES, LIBRARIES, LIMIT_S, MISUSE, POSTED, RUN, SERVICE, SPACE, VIRTUALS,
+                      forwarder, remote_case, service, stand_in)
 
 EM_X86_64, EM_AARCH64 = 62, 183
+# A rank of a job of one, whose sessions load libdiomp.so.
+CLIENT_WITH_RUNTIME = [SPACE]
 
 
 def closed_port():
@@ -299,6 +301,34 @@ class remote_faults_test(remote_case):
 
     def test_client_is_terminated(self):
         self.check_client_end("endless", signal.SIGTERM)
+
+    def test_clients_are_killed_while_their_sessions_start(self):
+        """Sessions whose start fails end by themselves: not by a signal."""
+        lender = service(self, devices=2, DIOMP_LOG="info")
+        begin = time.monotonic()
+        client = self.start_client(lender, CLIENT_WITH_RUNTIME)
+        client.communicate(timeout=LIMIT_S)
+        whole_s = time.monotonic() - begin
+        for i in range(40):
+            client = self.start_client(lender, CLIENT_WITH_RUNTIME)
+            time.sleep(whole_s * i / 40)
+            client.kill()
+            client.wait(END_LIMIT_S)
+        self.wait_until(lambda: not lender.sessions(), "the end of all sessions")
+        self.assertEqual(lender.end(), 0)
+        self.assertNotRegex(lender.process.stderr.read(), "signal|Segmentation")
+
+    def test_pid_namespace_with_the_outer_proc(self):
+        """There /proc has other numbers of processes."""
+        inside = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+        tried = subprocess.run([*inside, "true"], capture_output=True, text=True)
+        if tried.returncode != 0:
+            self.skipTest(f"no namespaces here: {tried.stderr.strip()}")
+        job = self.start([*inside, RUN, "--remote-devices", "localhost:2", "--", MISUSE, "answer"],
+                         {"DIOMP_LOCAL_DEVICES": "off", "LD_LIBRARY_PATH": LIBRARIES})
+        out, err = job.communicate(timeout=LIMIT_S)
+        self.assertEqual((job.returncode, err), (0, ""))
+        self.assertIn("2 devices, in another process, answer 42", out)
 
     def check_service_end(self, mode, how):
         lender = service(self)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What regions may do on the host of their device: --confine of a service."""
+import signal
 import socket
 import sys
 import tempfile
@@ -63,6 +64,28 @@ class remote_rights_test(remote_case):
             self.assertEqual(found[name], "allowed", name)
         for name in refused:
             self.assertIn(found[name], REFUSALS, name)
+
+    def test_the_next_service_removes_folders_of_a_killed_one(self):
+        def folders():
+            return sorted(path.name for path in Path(self.folder).glob("diomp-session-*"))
+        killed = service(self, "--confine", "available", devices=2)
+        clients = [self.start_client(f"{killed.name}@{i}*1", [MISUSE, "busy"]) for i in range(2)]
+        for client in clients:
+            self.session_of(client)
+        self.assertEqual(len(folders()), 2)
+        lender = service(self, "--confine", "available")
+        client = self.start_client(lender, [MISUSE, "busy"])
+        self.session_of(client)
+        self.assertEqual(len(folders()), 3, "those of a service that is there stay")
+        killed.end(signal.SIGKILL)
+        for each in clients:
+            each.communicate(timeout=LIMIT_S)
+        self.assertEqual(len(folders()), 3)
+        third = service(self, "--confine", "available")
+        self.wait_until(lambda: len(folders()) == 1, "the removal of two folders")
+        client.kill()
+        self.wait_until(lambda: not folders(), "the removal of the last one")
+        self.assertEqual((third.end(), lender.end()), (0, 0))
 
     def test_confined_sessions_have_no_access_to_each_other(self):
         lender = service(self, "--confine", "available", devices=2)
