@@ -43,6 +43,8 @@ activity_table *make_activity_table() {
 
 /// Limit for sending the end of a session to a client that does not read.
 constexpr std::chrono::milliseconds final_send_timeout{200};
+/// A session whose client is gone has this time.
+constexpr std::chrono::seconds max_time_to_end{5};
 
 std::string describe_end(int wait_status, const activity_table &activities) {
     std::string text;
@@ -97,10 +99,19 @@ struct server::session_process {
         static_cast<void>(client.send(packet.take()));
     }
 
+    /// The client has closed its connection, after which the session ends by itself.
+    void note_client_gone() { end_due_ = std::chrono::steady_clock::now() + max_time_to_end; }
+    [[nodiscard]] const std::optional<std::chrono::steady_clock::time_point> &end_due() const {
+        return end_due_;
+    }
+
     remote::control_connection client;
     activity_table *activities;
     output_pipes pipes;
     session_folder folder; ///< of a confined session
+
+private:
+    std::optional<std::chrono::steady_clock::time_point> end_due_; ///< note_client_gone
 };
 
 remote::device_description describe_host() {
@@ -283,6 +294,44 @@ void server::reap() {
     }
 }
 
+/// Waits for events of `entries` and of the clients that close their connections, and ends sessions
+/// that stand still after that: they would keep their place.
+status server::wait_for_events(std::vector<pollfd> &entries) {
+    using clock = std::chrono::steady_clock;
+    std::size_t const num_own = entries.size();
+    std::vector<session_process *> watched;
+    auto next_end = clock::time_point::max();
+    for (auto const &[pid, session] : sessions_) {
+        if (!session->end_due()) {
+            entries.push_back({session->client.fd(), POLLRDHUP, 0});
+            watched.push_back(session.get());
+        } else {
+            next_end = std::min(next_end, *session->end_due());
+        }
+    }
+    int wait_ms = -1;
+    if (next_end != clock::time_point::max()) {
+        auto const left = std::chrono::ceil<std::chrono::milliseconds>(next_end - clock::now());
+        wait_ms = std::max(0, static_cast<int>(left.count()));
+    }
+    if (::poll(entries.data(), entries.size(), wait_ms) < 0 && errno != EINTR) {
+        return system_error("poll", errno);
+    }
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+        if (entries[num_own + i].revents != 0) {
+            watched[i]->note_client_gone();
+        }
+    }
+    for (auto const &[pid, session] : sessions_) {
+        if (session->end_due() && *session->end_due() <= clock::now()) {
+            log(log_level::info, "a session that does not end after its client is killed: {}", pid);
+            ::kill(pid, SIGKILL);
+            session->note_client_gone(); // it is reaped when the system has ended it
+        }
+    }
+    return {};
+}
+
 status server::listen() {
     secure::pending_options options;
     options.time_limit =
@@ -320,13 +369,11 @@ status server::run(int stop_fd) {
         session_folder::remove_abandoned();
     }
     while (!chosen_.once || num_sessions_ == 0 || !sessions_.empty()) {
-        pollfd entries[] = {{pending_->fd(), POLLIN, 0},
-                            {child_events.get(), POLLIN, 0},
-                            {stop_fd, POLLIN, 0},
-                            {images_->incoming(), POLLIN, 0}};
-        if (::poll(entries, std::size(entries), -1) < 0 && errno != EINTR) {
-            return system_error("poll", errno);
-        }
+        std::vector<pollfd> entries{{pending_->fd(), POLLIN, 0},
+                                    {child_events.get(), POLLIN, 0},
+                                    {stop_fd, POLLIN, 0},
+                                    {images_->incoming(), POLLIN, 0}};
+        DIOMP_TRY(wait_for_events(entries));
         if (entries[3].revents != 0) {
             images_->take();
         }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <poll.h>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -58,6 +59,7 @@ public:
 private:
     struct session_process;
     status listen();
+    status wait_for_events(std::vector<pollfd> &entries);
     void serve_proven();
     void serve(remote::control_connection client);
     void start_session(remote::control_connection client, const lent_device &device);

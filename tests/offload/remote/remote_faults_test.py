@@ -302,6 +302,17 @@ class remote_faults_test(remote_case):
     def test_client_is_terminated(self):
         self.check_client_end("endless", signal.SIGTERM)
 
+    def test_a_stopped_session_does_not_outlive_its_client(self):
+        lender = service(self, "--max-sessions", "1")
+        client = self.start_client(lender, [MISUSE, "busy"])
+        session = self.session_of(client)
+        os.kill(session, signal.SIGSTOP)
+        client.kill()
+        client.wait(END_LIMIT_S)
+        self.assert_gone(session)
+        self.assert_serves(lender)
+        self.assertEqual(lender.end(), 0)
+
     def test_clients_are_killed_while_their_sessions_start(self):
         """Sessions whose start fails end by themselves: not by a signal."""
         lender = service(self, devices=2, DIOMP_LOG="info")
