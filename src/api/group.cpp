@@ -112,7 +112,7 @@ status translate(const group::group &from, std::span<const int> members, const g
 /// The devices that the members drive, by member, then in each rank's order. Collective; blocks.
 result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
                                                   group::group &members) {
-    std::vector<int> const own = api::driven_devices();
+    std::vector<int> own = api::driven_devices();
     auto own_count = static_cast<std::int32_t>(own.size());
     std::vector<std::int32_t> counts(members.size());
     coll::collectives &among_ranks = running.collectives().on_host();
@@ -122,22 +122,21 @@ result<std::vector<ompx_endpoint_t>> list_devices(runtime::runtime &running,
                                                     .dst = counts.data(),
                                                     .src = &own_count,
                                                     .amount = sizeof(own_count)}));
-    auto sizes = std::make_shared<coll::block_lists>();
-    std::size_t total = 0;
-    for (std::int32_t const count : counts) {
-        sizes->dst.nbytes.push_back(static_cast<std::size_t>(count) * sizeof(int));
-        sizes->dst.offsets.push_back(total * sizeof(int));
-        total += static_cast<std::size_t>(count);
+    // Blocks of equal size: those of the rank with most devices.
+    auto const longest = static_cast<std::size_t>(std::ranges::max(counts));
+    if (longest == 0) {
+        return std::vector<ompx_endpoint_t>{};
     }
-    std::vector<int> numbers(total);
-    DIOMP_TRY(among_ranks.run_among_ranks(members, {.what = sync::operation::allgatherv,
+    own.resize(longest);
+    std::vector<int> numbers(longest * members.size());
+    DIOMP_TRY(among_ranks.run_among_ranks(members, {.what = sync::operation::allgather,
                                                     .dst = numbers.data(),
                                                     .src = own.data(),
-                                                    .blocks = sizes}));
+                                                    .amount = longest * sizeof(int)}));
     std::vector<ompx_endpoint_t> list;
     for (std::size_t member = 0; member < members.size(); ++member) {
-        for (std::int32_t i = 0; i < counts[member]; ++i) {
-            list.push_back({members.members()[member].value(), numbers[list.size()]});
+        for (std::size_t i = 0; i < static_cast<std::size_t>(counts[member]); ++i) {
+            list.push_back({members.members()[member].value(), numbers[member * longest + i]});
         }
     }
     return list;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "coll/collective.h"
 
+#include "base/assert.h"
 #include "coll/internal/attached.h"
 #include "coll/internal/check.h"
 #include "coll/internal/execution.h"
@@ -228,6 +229,7 @@ status collectives::run(group::group &members, const request &args,
 }
 
 status collectives::run_among_ranks(group::group &members, const request &args) {
+    DIOMP_ASSERT(!has_block_lists(args.what), "the blocks have one size");
     return run_ranks(members, args, options_, signature_of(args), {}, 1);
 }
 

@@ -111,7 +111,7 @@ public:
     [[nodiscard]] user_operators &operators() { return operators_; }
 
     /// Runs a call of the runtime among the ranks of any group; each rank takes part once, also in
-    /// a group of endpoints. The caller holds the call lock.
+    /// a group of endpoints. Not for operations with block lists. The caller holds the call lock.
     status run_among_ranks(group::group &members, const request &args);
     /// Barrier with the signature of `args`: OMPX_ERR_MISMATCH on all members if they differ. For
     /// calls that another library makes. The caller holds the call lock.
