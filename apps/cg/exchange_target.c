@@ -15,11 +15,11 @@ void exchange_planes(const slab *s, double *vector) {
     const size_t n = s->plane * sizeof(double); // bytes
     if (s->rank > 0) {
         double *const copy = slab_plane(s, vector, s->left_planes);
-        ompx_target_put(s->rank - 1, copy, d, slab_plane(s, vector, 0), d, n);
+        ompx_target_put_nb(s->rank - 1, copy, d, slab_plane(s, vector, 0), d, n, NULL);
     }
     if (s->rank + 1 < s->ranks) {
         double *const last = slab_plane(s, vector, s->planes - 1);
-        ompx_target_put(s->rank + 1, slab_plane(s, vector, -1), d, last, d, n);
+        ompx_target_put_nb(s->rank + 1, slab_plane(s, vector, -1), d, last, d, n, NULL);
     }
     ompx_barrier();
     /* comm:end */

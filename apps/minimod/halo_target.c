@@ -17,11 +17,11 @@ void halo_start(const grid *g, float *field, int step) {
     const size_t n = HALO * g->plane * sizeof(float); // bytes
     if (g->rank > 0) {
         float *const halo = grid_plane(g, field, g->left_nx);
-        ompx_target_put(g->rank - 1, halo, d, grid_plane(g, field, 0), d, n);
+        ompx_target_put_nb(g->rank - 1, halo, d, grid_plane(g, field, 0), d, n, NULL);
     }
     if (g->rank + 1 < g->ranks) {
         float *const edge = grid_plane(g, field, g->local_nx - HALO);
-        ompx_target_put(g->rank + 1, grid_plane(g, field, -HALO), d, edge, d, n);
+        ompx_target_put_nb(g->rank + 1, grid_plane(g, field, -HALO), d, edge, d, n, NULL);
     }
     /* comm:end */
 }
