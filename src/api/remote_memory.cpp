@@ -124,9 +124,9 @@ public:
         guard_poll(start);
         return {};
     }
-    diomp::result<bool> poll() override {
+    diomp::result<bool> poll(errors which) override {
         remote_client_guard const used(remote_client_guard::scope::job);
-        return used.client() != nullptr ? used.client()->started().poll()
+        return used.client() != nullptr ? used.client()->started().poll(which)
                                         : diomp::result<bool>(true);
     }
     status check(int index, range used) override {

@@ -58,7 +58,11 @@ device_allocator::device_allocator(device_segments &segments, alloc_directory &d
                                    const transport::arena &arena, rma::transfers &transfers,
                                    pinned_host &pins, const launch::job_info &job)
     : segments_(segments), directory_(directory), arena_(arena), pins_(pins), self_(job.rank),
-      local_rank_(job.local), inflight_(std::make_unique<inflight_guard>(transfers)) {}
+      local_rank_(job.local), inflight_(std::make_unique<inflight_guard>(transfers, [&segments] {
+          if (segments.remote() != nullptr) {
+              static_cast<void>(segments.remote()->poll(remote_memory::errors::kept));
+          }
+      })) {}
 
 device_allocator::~device_allocator() = default;
 
@@ -103,7 +107,11 @@ bool device_allocator::release(int device, void *address) {
     }
     warn_if_failed(inflight_->wait_for_copies());
     std::uint64_t const offset = *segment->offset_of(address);
-    wait_inflight_of(*segment, offset);
+    if (status const unused = wait_inflight_of(*segment, offset); !unused) {
+        log(log_level::warn, "freeing {} on device {}: {}; its memory is not used again", address,
+            device, unused.failure().message());
+        return true;
+    }
     if (segment->release_unshared(offset, return_pages_bytes)) {
         return true;
     }
@@ -157,19 +165,20 @@ void device_allocator::before_release(const void *address) {
     }
 }
 
-/// Waits for transfers in flight that use the allocation at `offset`.
-void device_allocator::wait_inflight_of(const device_segment &segment, std::uint64_t offset) {
+/// Waits for transfers in flight that use the allocation at `offset`. After an error they may still
+/// use it, so it must not be reused.
+status device_allocator::wait_inflight_of(const device_segment &segment, std::uint64_t offset) {
     if (inflight_->empty()) { // the usual case: no heap lookup for temporaries of target regions
-        return;
+        return {};
     }
-    if (auto const what = segment.find(offset)) {
-        warn_if_failed(inflight_->wait_until_unused(segment.base() + what->offset, what->nbytes));
-    }
+    auto const what = segment.find(offset);
+    return what ? inflight_->wait_until_unused(segment.base() + what->offset, what->nbytes)
+                : status();
 }
 
 status device_allocator::deallocate(device_segment &segment, std::uint64_t offset) {
     warn_if_failed(inflight_->wait_for_copies());
-    wait_inflight_of(segment, offset);
+    DIOMP_TRY(wait_inflight_of(segment, offset));
     auto const sharers = segment.begin_release(offset);
     if (!sharers) {
         return error(OMPX_ERR_ADDRESS,

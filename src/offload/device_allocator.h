@@ -62,7 +62,7 @@ public:
 private:
     /// Lets other ranks know that the device has more memory than before.
     void publish_growth(segment_memory &of);
-    void wait_inflight_of(const device_segment &segment, std::uint64_t offset);
+    status wait_inflight_of(const device_segment &segment, std::uint64_t offset);
 
     device_segments &segments_;
     alloc_directory &directory_;

@@ -85,14 +85,15 @@ device_segments::device_segments(const openmp_devices &openmp, const memory::add
       preregistered_(preregistered), num_local_(job.local_size),
       accelerator_bytes_(accelerator_bytes),
       host_area_(arena.slot(job.rank) + arena.device_offset(), arena.device_bytes()) {
-    transfers.device_copies().set_idle_query(
-        [&all = preregistered.devices(), this]() -> result<bool> {
-            auto own = all.poll();
-            DIOMP_TRY(own);
-            auto of_services = remote() == nullptr ? result<bool>(true) : remote()->poll();
-            DIOMP_TRY(of_services);
-            return own.value() && of_services.value();
-        });
+    transfers.device_copies().set_idle_query([&all = preregistered.devices(),
+                                              this]() -> result<bool> {
+        auto own = all.poll();
+        DIOMP_TRY(own);
+        auto of_services = remote() == nullptr ? result<bool>(true)
+                                               : remote()->poll(remote_memory::errors::reported);
+        DIOMP_TRY(of_services);
+        return own.value() && of_services.value();
+    });
 }
 
 device_segments::~device_segments() {

@@ -52,7 +52,8 @@ status inflight_guard::wait_until_unused(const std::byte *begin, std::size_t nby
             }
         }
     }
-    return awaited.empty() ? status() : transfers_.nonblocking().wait_for_local_completion(awaited);
+    return awaited.empty() ? status()
+                           : transfers_.nonblocking().wait_for_local_completion(awaited, progress_);
 }
 
 } // namespace diomp::offload

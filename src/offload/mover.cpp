@@ -256,13 +256,19 @@ result<rma::path> mover::move_remotely(rma::direction dir, world_rank rank,
 
 result<rma::path> mover::start_remotely(transfer_mode mode, world_rank rank,
                                         const located_sides &between, std::size_t nbytes) {
-    // Fences and the release of device memory wait for it.
-    transfers_.device_copies().enable();
-    inflight_.add_copy();
+    transfers_.device_copies().enable(); // fences wait for it
     rma::run const whole{0, 0, nbytes};
-    transfer_start start{mode.event != nullptr, {}};
+    transfer_start start;
+    start.has_event = mode.event != nullptr;
     auto moved = move_remotely(mode.dir, rank, between, {&whole, 1}, &start);
-    inflight_.add_copy(); // another thread may have waited meanwhile
+    // Addresses of remote devices are those of the whole job: `there` may be on an own device, too.
+    if (between.here.remote_index) {
+        inflight_.add(between.here.at.address, nbytes, start.in_use);
+    }
+    if (between.there.is_on_service()) {
+        inflight_.add(reinterpret_cast<std::byte *>(between.there.device_memory->address), nbytes,
+                      start.in_use);
+    }
     if (moved && start.poll && mode.event != nullptr) {
         *mode.event = make_event(mode.dir, rank, nbytes, std::move(start.poll));
     }

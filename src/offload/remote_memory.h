@@ -7,10 +7,12 @@
 #include "base/result.h"
 #include "rma/box.h"
 #include "rma/path.h"
+#include "transport/types.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -26,6 +28,8 @@ struct transfer_start {
     /// Set by the call: makes progress; the outcome when it is known. Does not block. Empty: it was
     /// complete on return.
     std::function<std::optional<status>()> poll;
+    /// Set by the call with `poll`: the local memory is in use until it is done.
+    std::shared_ptr<const transport::completion> in_use;
 };
 
 /// `index`: of an own device among the remote devices of this rank. Thread-safe.
@@ -61,8 +65,9 @@ public:
                                 std::uint64_t here, std::span<const rma::run> runs,
                                 transfer_start *start) = 0;
     /// Whether no started transfer is in flight; makes progress. Does not block. An error is that
-    /// of one without an event, which has not been reported yet.
-    virtual result<bool> poll() = 0;
+    /// of one without an event, which has not been reported yet; or it is kept for another call.
+    enum class errors : bool { reported, kept };
+    virtual result<bool> poll(errors which) = 0;
 
     /// Fails unless all of the range is allocated on an own device (OMPX_ERR_RANGE) that works
     /// (OMPX_ERR_PEER). Does not block.

@@ -311,10 +311,12 @@ result<path> nonblocking_transfers::move_then(direction dir, world_rank peer, co
 }
 
 status
-nonblocking_transfers::wait_for_local_completion(std::span<const local_completion> completions) {
+nonblocking_transfers::wait_for_local_completion(std::span<const local_completion> completions,
+                                                 function_ref<void()> progress) {
     implicit_.close(); // later transfers must not join the counts that are waited for
     return engine_.wait_for_network(
-        [completions] {
+        [completions, progress] {
+            progress();
             return std::ranges::all_of(
                 completions, [](const local_completion &each) { return each->is_done(); });
         },

@@ -61,8 +61,10 @@ public:
     /// A put or get of a box at a remote rank, whose remote side is located already; see start_at.
     result<path> start_box_at(direction dir, world_rank peer, const memory::location &location,
                               void *local, const box_walk &walk, ompx_event_t *event);
-    /// Waits until these are done. Failures are reported by the transfers' events and fences.
-    status wait_for_local_completion(std::span<const local_completion> completions);
+    /// Waits until these are done, and calls `progress` meanwhile. Failures are reported by the
+    /// transfers' events and fences.
+    status wait_for_local_completion(std::span<const local_completion> completions,
+                                     function_ref<void()> progress);
     /// Completes the event if its transfer has arrived. To be called before each test of an event,
     /// by one thread at a time.
     void advance(ompx_event &event);

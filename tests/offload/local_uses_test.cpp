@@ -25,7 +25,7 @@ protected:
     }
 
     remote_ranks ranks_{2, {}, 3};
-    offload::inflight_guard uses_{ranks_[0].transfers};
+    offload::inflight_guard uses_{ranks_[0].transfers, [] {}};
     std::array<std::byte, 100> memory_{};
     std::byte *const at_ = memory_.data();
 };

@@ -17,6 +17,7 @@ int main(void) {
     uint64_t *const signal = ompx_target_alloc(sizeof *signal, 0, ompx_symmetric_mem_alloc);
     int *const session = omp_alloc(sizeof *session, ompx_symmetric_mem_alloc);
     char *const plain = malloc(BYTES);
+    char *const other = ompx_target_alloc(4096, 0, ompx_local_mem_alloc);
     int pid = 0;
     CHECK(ompx_num_ranks() == 2 && block != NULL && signal != NULL && session != NULL);
 #pragma omp target is_device_ptr(signal) map(from : pid)
@@ -45,6 +46,10 @@ int main(void) {
     outcome = ompx_target_get_nb(block, 0, 1, block, 0, BYTES, NULL);
     CHECK((outcome != 0 ? outcome : ompx_fence()) == OMPX_ERR_PEER);
     outcome = ompx_target_put_nb(1, block, 0, plain, host, BYTES, NULL);
+    usleep(100000);
+    CHECK(ompx_target_free(other, 0) == 0); /* keeps the error for the fence */
+#pragma omp target map(tofrom : pid)
+    pid = 0;
     CHECK((outcome != 0 ? outcome : ompx_fence()) == OMPX_ERR_PEER);
     CHECK(strstr(ompx_last_error(), "remote device 1") != NULL);
     CHECK(ompx_fence() == 0); /* once */

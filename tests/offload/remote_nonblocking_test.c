@@ -183,6 +183,55 @@ static void without_waiting(void) {
     CHECK(ompx_target_free(block, 0) == 0 && ompx_target_free(there, 0) == 0);
 }
 
+/* While the session of the target is stopped: regions of the own device, their maps, and frees of
+ * other memory, do not wait for the transfer. The freed memory that it uses is not used again. */
+static void beside_others(void) {
+    enum { OTHER = 4096 };
+    unsigned char *const there = ompx_target_alloc(LARGE, 0, ompx_symmetric_mem_alloc);
+    unsigned char *const block = ompx_target_alloc(LARGE, 0, ompx_local_mem_alloc);
+    unsigned char *const other = ompx_target_alloc(OTHER, 0, ompx_local_mem_alloc);
+    unsigned char *const plain = malloc(LARGE);
+    int pid = 0, pids[16];
+#pragma omp target is_device_ptr(block) map(from : pid)
+    {
+        pid = getpid();
+        for (int i = 0; i < LARGE; ++i) {
+            block[i] = 11;
+        }
+    }
+    CHECK(ranks <= 16 && ompx_allgather(pids, &pid, sizeof pid, NULL) == 0);
+    for (int rank = 0; rank < ranks; ++rank) { /* one at a time */
+        if (rank == me && right != me) {
+            ompx_event_t event = NULL;
+            int is_done = 0, number = 1;
+            CHECK(kill(pids[right], SIGSTOP) == 0);
+            CHECK(ompx_target_put_nb(right, there, 0, block, 0, LARGE, &event) == 0);
+#pragma omp target map(tofrom : number)
+            ++number;
+            CHECK(number == 2);
+            CHECK(ompx_target_free(other, 0) == 0);
+            /* Sessions that share memory copy by themselves. */
+            CHECK(event == NULL || ompx_event_test(&event, &is_done) == 0);
+            char const *const size = getenv("DIOMP_NODE_SIZE");
+            CHECK(size == NULL || strcmp(size, "1") != 0 || !is_done);
+            CHECK(kill(pids[right], SIGCONT) == 0);
+            CHECK(ompx_target_free(block, 0) == 0); /* waits */
+            unsigned char *const next = ompx_target_alloc(LARGE, 0, ompx_local_mem_alloc);
+#pragma omp target is_device_ptr(next)
+            for (int i = 0; i < LARGE; ++i) {
+                next[i] = 22;
+            }
+            CHECK(ompx_event_wait(&event) == 0);
+            CHECK(ompx_target_get(plain, host, right, there, 0, LARGE) == 0);
+            CHECK(plain[0] == 11 && memcmp(plain, plain + 1, LARGE - 1) == 0);
+            CHECK(ompx_target_free(next, 0) == 0);
+        }
+        CHECK(ompx_barrier() == 0);
+    }
+    free(plain);
+    CHECK(ompx_target_free(there, 0) == 0);
+}
+
 /* Several threads, and detach events. */
 static void threads_and_tasks(void) {
     enum { THREADS = 4, CALLS = 100 };
@@ -233,6 +282,7 @@ int main(int argc, char **argv) {
     unmapped_memory();
     after_regions();
     without_waiting();
+    beside_others();
     threads_and_tasks();
     CHECK(ompx_barrier() == 0);
     if (me == 0) {

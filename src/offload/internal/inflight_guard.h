@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace diomp::rma {
@@ -21,7 +23,9 @@ namespace diomp::offload {
 /// Thread-safe.
 class inflight_guard {
 public:
-    explicit inflight_guard(rma::transfers &transfers) : transfers_(transfers) {}
+    /// `progress`: makes progress of transfers that no conduit of the job carries.
+    inflight_guard(rma::transfers &transfers, std::function<void()> progress)
+        : transfers_(transfers), progress_(std::move(progress)) {}
 
     /// Marks [begin, begin + nbytes) as in use until `until` is done; null: not in use.
     void add(const std::byte *begin, std::size_t nbytes, rma::local_completion until);
@@ -48,6 +52,7 @@ private:
     void prune_finished();
 
     rma::transfers &transfers_;
+    std::function<void()> const progress_;
     std::atomic<bool> has_unwaited_copies_{false};
     std::atomic<std::size_t> num_{0}; ///< size of ranges_
     std::mutex mutex_;                ///< leaf lock; guards the members below

@@ -58,11 +58,13 @@ std::uint64_t started_transfers::add(const shared_transfer &started, transfer_st
     if (client_observer *const observer = owner_.observer(); observer != nullptr) {
         started->begin = std::chrono::steady_clock::now();
     }
+    started->over.begin();
+    how.in_use = std::shared_ptr<const transport::completion>(started, &started->over);
     how.poll = [this, started]() -> std::optional<status> {
-        if (!started->is_over.load(std::memory_order_acquire)) {
+        if (!started->over.is_done()) {
             make_progress();
         }
-        if (!started->is_over.load(std::memory_order_acquire)) {
+        if (!started->over.is_done()) {
             return std::nullopt;
         }
         return started->failure ? status(copy_of(*started->failure)) : status();
@@ -127,7 +129,7 @@ void started_transfers::end(transfer &of, std::optional<error> failure) {
         failure_.emplace(copy_of(*failure));
     }
     of.failure = std::move(failure);
-    of.is_over.store(true, std::memory_order_release);
+    of.over.end();
 }
 
 void started_transfers::end_complete() {
@@ -159,20 +161,23 @@ void started_transfers::count_open() {
     num_open_.store(in_flight_.size() + (failure_ ? 1 : 0), std::memory_order_release);
 }
 
-result<bool> started_transfers::poll() {
+result<bool> started_transfers::poll(remote_memory::errors which) {
     if (num_open_.load(std::memory_order_acquire) == 0) {
         return true;
     }
     owner_.ranks().engine().poll();
     std::lock_guard const guard(mutex_);
     end_complete();
-    if (failure_) {
+    if (!in_flight_.empty()) {
+        return false; // with an error, too: the others complete first
+    }
+    if (failure_ && which == remote_memory::errors::reported) {
         error found = std::move(*failure_);
         failure_.reset();
         count_open();
         return found;
     }
-    return in_flight_.empty();
+    return true;
 }
 
 status started_transfers::wait() {
@@ -182,7 +187,7 @@ status started_transfers::wait() {
     result<bool> idle = true;
     DIOMP_TRY(owner_.ranks().engine().wait_for_network(
         [&] {
-            idle = poll();
+            idle = poll(remote_memory::errors::reported);
             return !idle || idle.value();
         },
         [] { return std::string("waiting for transfers with remote devices"); }));

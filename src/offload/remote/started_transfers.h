@@ -43,7 +43,7 @@ public:
 
     /// Makes progress; whether none is in flight. Does not block. An error is that of a transfer
     /// without an event, which no call has reported yet.
-    result<bool> poll();
+    result<bool> poll(remote_memory::errors which);
     /// Waits until none is in flight. Errors: see poll().
     status wait();
     /// Call in the handler of replies whose queue is started_queue.
@@ -51,6 +51,7 @@ public:
 
 private:
     struct transfer {
+        transport::completion over;
         remote_device *by = nullptr; ///< null: this process transfers
         std::optional<messaging::pooled_completion> network;
         world_rank with{0}; ///< the session of `network`
@@ -59,8 +60,7 @@ private:
         std::size_t device = 0; ///< index, for the observer
         std::size_t nbytes = 0;
         client_observer::time_point begin;
-        std::optional<error> failure; ///< set before is_over
-        std::atomic<bool> is_over{false};
+        std::optional<error> failure; ///< set before the end of `over`
     };
     using shared_transfer = std::shared_ptr<transfer>;
 

@@ -214,6 +214,12 @@ void executor::complete_batch(entry &queue, std::uint64_t number) {
     }
 }
 
+bool executor::is_complete(std::uint64_t queue, std::uint64_t number) {
+    std::lock_guard const guard(mutex_);
+    auto const found = queues_.find(queue);
+    return found != queues_.end() && found->second->done >= number;
+}
+
 bool executor::wait_for(entry &queue, std::uint64_t other, std::uint64_t number) {
     std::lock_guard const guard(mutex_);
     auto const found = queues_.find(other);
@@ -239,6 +245,11 @@ bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
             auto const other = packet.number<std::uint64_t>();
             auto const number = packet.number<std::uint64_t>();
             queue.resume_at = what.operations.size() - packet.rest_size();
+            if (!queue.results.copies.empty() && !is_complete(other, number)) {
+                // Nothing would reply to them while the queue is blocked.
+                runner_.finish_copies(*ranks_.load(std::memory_order_acquire), queue.results,
+                                      batch_runner::copies_until::all);
+            }
             if (!wait_for(queue, other, number)) {
                 return false;
             }

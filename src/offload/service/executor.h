@@ -68,6 +68,7 @@ private:
     bool wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock);
     /// False: the queue is blocked.
     bool run_batch(entry &queue, batch &what, std::size_t thread);
+    bool is_complete(std::uint64_t queue, std::uint64_t number);
     bool wait_for(entry &queue, std::uint64_t other, std::uint64_t number);
     void complete_batch(entry &queue, std::uint64_t number);
     void run_helper(std::size_t thread); ///< body of the other threads
