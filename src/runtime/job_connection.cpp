@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -29,6 +30,17 @@ namespace {
 /// the load of the cores (messaging/internal/core_monitor.h).
 int choose_spin_count(const settings &values) {
     return values.messaging.spin_count >= 0 ? values.messaging.spin_count : 2000;
+}
+
+/// Ranks with different values would use different networks, or different rounds in a collective.
+std::vector<own_choices::setting> equal_settings(const settings &values) {
+    constexpr std::array<const char *, 3> encryptions{"off", "control", "all"};
+    transport_settings const &of = values.transport;
+    return {{"DIOMP_CONDUIT", of.conduit},
+            {"DIOMP_NETWORK", of.network},
+            {"DIOMP_ENCRYPT", encryptions[static_cast<std::size_t>(of.encrypt)]},
+            {"DIOMP_NETWORK_ATOMICS", of.network_atomics},
+            {"DIOMP_CHECK", values.memory.check == check_level::none ? "none" : "allocations"}};
 }
 
 } // namespace
@@ -84,7 +96,8 @@ status job_connection::create_arena() {
     options.control_bytes = transport::control_bytes_per_rank();
     // arena::create() contains a fence.
     DIOMP_TRY(publish_locality(*launcher_));
-    own_choices const own{settings_.coll.tuning_file, !settings_.remote.devices.empty()};
+    own_choices const own{settings_.coll.tuning_file, !settings_.remote.devices.empty(),
+                          equal_settings(settings_)};
     DIOMP_TRY(publish_choices(*launcher_, own));
     auto arena = transport::arena::create(*launcher_, options);
     DIOMP_TRY(arena);

@@ -8,27 +8,57 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace diomp::runtime {
 namespace {
 
 constexpr std::string_view choices_key = "choices";
-/// The value begins with one of these; the remedy of an error follows in a line of its own.
+/// The value begins with one of these. The remedy of an error follows in a line of its own;
+/// otherwise the settings end the first line, and the rules follow.
 constexpr char has_rules = 'r';
 constexpr char has_failed = 'e';
 constexpr char has_rules_and_devices = 'd';
 
+constexpr char separator = '\t';
+
+std::string text_of(const own_choices::setting &of) {
+    std::string text = fmt::format("{}={}", of.name, of.value);
+    std::ranges::replace_if(text, [](char c) { return c == separator || c == '\n'; }, ' ');
+    return text;
+}
+
 std::string describe(const own_choices &own) {
     char const first = own.has_remote_devices ? has_rules_and_devices : has_rules;
+    std::string head{first};
+    for (own_choices::setting const &each : own.equal_settings) {
+        head += text_of(each) + separator;
+    }
+    head += '\n';
     std::string const &file = own.tuning_file;
     if (file.empty()) {
-        return {first};
+        return head;
     }
     auto const rules = coll::tuning_rules::read(file);
     if (!rules) {
         return fmt::format("{}{}\n{}", has_failed, rules.failure().message(),
                            rules.failure().remedy());
     }
-    return first + rules.value().to_text();
+    return head + rules.value().to_text();
+}
+
+/// `of_rank_0`: as in describe().
+status compare(const std::vector<own_choices::setting> &own, std::string_view of_rank_0) {
+    for (own_choices::setting const &each : own) {
+        std::string_view const theirs = of_rank_0.substr(0, of_rank_0.find(separator));
+        if (text_of(each) != theirs) {
+            return error(OMPX_ERR_ARG,
+                         fmt::format("this rank has {}, rank 0 has {}", text_of(each), theirs),
+                         fmt::format("set {} alike on all ranks", each.name));
+        }
+        of_rank_0.remove_prefix(theirs.size() + 1);
+    }
+    return {};
 }
 
 } // namespace
@@ -51,7 +81,9 @@ result<shared_choices> fetch_choices(launch::launcher &launcher, const own_choic
         return error(OMPX_ERR_ARG, std::string(text.substr(1, end - 1)),
                      std::string(text.substr(end + 1)));
     }
-    auto rules = coll::tuning_rules::parse(text.substr(1), "the rules of rank 0");
+    std::size_t const head_end = text.find('\n');
+    DIOMP_TRY(compare(own.equal_settings, text.substr(1, head_end - 1)));
+    auto rules = coll::tuning_rules::parse(text.substr(head_end + 1), "the rules of rank 0");
     DIOMP_TRY(rules);
     std::size_t const num_rules = rules.value().rules().size();
     bool const is_rank_0 = launcher.info().rank == world_rank{0};

@@ -40,8 +40,8 @@ coll::choice_facts bcast_of(std::size_t nbytes) {
 result<std::shared_ptr<const coll::algorithm_source>> shared(int num_ranks,
                                                              const std::string &file) {
     test::lone_launcher launcher(0, num_ranks, "shared-choices");
-    DIOMP_TRY(publish_choices(launcher, {file, false}));
-    auto choices = fetch_choices(launcher, {file, false});
+    DIOMP_TRY(publish_choices(launcher, {file, false, {{"DIOMP_A", "1"}}}));
+    auto choices = fetch_choices(launcher, {file, false, {{"DIOMP_A", "1"}}});
     DIOMP_TRY(choices);
     return choices.value().algorithms;
 }
@@ -64,12 +64,33 @@ TEST(shared_choices, has_the_remote_devices_of_rank_0) {
         for (int const num_ranks : {1, 2}) {
             for (bool const has_devices : {false, true}) {
                 test::lone_launcher launcher(0, num_ranks, "shared-choices");
-                ASSERT_TRUE(publish_choices(launcher, {file, has_devices}).ok());
-                auto const found = fetch_choices(launcher, {file, has_devices});
+                ASSERT_TRUE(publish_choices(launcher, {file, has_devices, {}}).ok());
+                auto const found = fetch_choices(launcher, {file, has_devices, {}});
                 ASSERT_TRUE(found.ok()) << found.failure().message();
                 EXPECT_EQ(found.value().have_remote_devices, has_devices);
                 EXPECT_EQ(found.value().algorithms != nullptr, !file.empty());
             }
+        }
+    }
+}
+
+TEST(shared_choices, names_a_setting_that_is_not_that_of_rank_0) {
+    rules_file const rules("bcast node staged bytes=8-\n");
+    using settings = std::vector<own_choices::setting>;
+    for (std::string const &file : {std::string(), rules.path()}) {
+        test::lone_launcher launcher(0, 2, "shared-choices");
+        settings const first{{"DIOMP_A", "auto"}, {"DIOMP_B", "a\tb\nc"}, {"DIOMP_C", ""}};
+        ASSERT_TRUE(publish_choices(launcher, {file, true, first}).ok());
+        EXPECT_TRUE(fetch_choices(launcher, {file, true, first}).ok());
+        for (std::size_t i = 0; i < first.size(); ++i) {
+            settings own = first;
+            own[i].value = "other";
+            auto const found = fetch_choices(launcher, {file, true, own});
+            ASSERT_FALSE(found.ok());
+            EXPECT_EQ(found.failure().code(), OMPX_ERR_ARG);
+            EXPECT_THAT(found.failure().message(),
+                        testing::StartsWith("this rank has " + own[i].name + "=other, rank 0 has " +
+                                            first[i].name + "="));
         }
     }
 }
@@ -98,7 +119,7 @@ TEST(shared_choices, passes_mistakes_on) {
 
 TEST(shared_choices, does_not_take_the_file_of_another_rank) {
     test::lone_launcher launcher(1, 2, "shared-choices");
-    ASSERT_TRUE(publish_choices(launcher, {"/nonexistent", false}).ok());
+    ASSERT_TRUE(publish_choices(launcher, {"/nonexistent", false, {}}).ok());
     EXPECT_FALSE(fetch_choices(launcher, {}).ok()); // rank 0 has published nothing yet
 }
 
