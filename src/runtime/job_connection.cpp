@@ -32,6 +32,8 @@ int choose_spin_count(const settings &values) {
     return values.messaging.spin_count >= 0 ? values.messaging.spin_count : 2000;
 }
 
+constexpr const char *processors_key = "processors";
+
 /// Ranks with different values would use different networks, or different rounds in a collective.
 std::vector<own_choices::setting> equal_settings(const settings &values) {
     constexpr std::array<const char *, 3> encryptions{"off", "control", "all"};
@@ -49,10 +51,6 @@ job_connection::job_connection(const settings &values, std::unique_ptr<launch::l
     : settings_(values), errors_(values.runtime.errors), launcher_(std::move(launcher)) {}
 
 job_connection::~job_connection() = default;
-
-bool job_connection::is_oversubscribed() const {
-    return static_cast<unsigned>(job().local_size) > std::thread::hardware_concurrency();
-}
 
 status job_connection::open() {
     if (settings_.runtime.stacks) {
@@ -99,13 +97,27 @@ status job_connection::create_arena() {
     own_choices const own{settings_.coll.tuning_file, !settings_.remote.devices.empty(),
                           equal_settings(settings_)};
     DIOMP_TRY(publish_choices(*launcher_, own));
+    // Ranks of a node may see different numbers of processors, in containers for example: that of
+    // the first one counts.
+    bool const is_first = job().local_size == 1 || job().local_ranks.front() == job().rank;
+    unsigned num_processors = std::thread::hardware_concurrency();
+    if (is_first && job().local_size > 1) {
+        DIOMP_TRY(launcher_->put(processors_key, std::to_string(num_processors)));
+    }
     auto arena = transport::arena::create(*launcher_, options);
     DIOMP_TRY(arena);
     arena_ = arena.take();
     auto choices = fetch_choices(*launcher_, own);
     DIOMP_TRY(choices);
+    if (!is_first) {
+        auto published = launcher_->get(job().local_ranks.front(), processors_key);
+        DIOMP_TRY(published);
+        num_processors =
+            static_cast<unsigned>(std::strtoul(published.value().c_str(), nullptr, 10));
+    }
+    facts_.is_oversubscribed = static_cast<unsigned>(job().local_size) > num_processors;
     algorithms_ = choices.value().algorithms;
-    has_remote_devices_ = choices.value().have_remote_devices;
+    facts_.has_remote_devices = choices.value().have_remote_devices;
     if (arena_->usable_bytes() <= memory::internal_bytes) {
         return error(OMPX_ERR_NOMEM, "there is no space for segments in the reserved address range",
                      "set DIOMP_DEVICE_SEGMENT_SIZE to a smaller value");

@@ -59,9 +59,10 @@ public:
     /// Chooses the algorithms of collectives, alike on all ranks; null: the built-in rules do.
     [[nodiscard]] const coll::algorithm_source *algorithms() const { return algorithms_.get(); }
     /// Whether rank 0, and so the job, has remote devices.
-    [[nodiscard]] bool has_remote_devices() const { return has_remote_devices_; }
-    /// More ranks than cores: ranks share cores, so every wait costs a context switch.
-    [[nodiscard]] bool is_oversubscribed() const;
+    [[nodiscard]] bool has_remote_devices() const { return facts_.has_remote_devices; }
+    /// More ranks than cores: ranks share cores, so every wait costs a context switch. The same on
+    /// all ranks of a node: algorithms depend on it.
+    [[nodiscard]] bool is_oversubscribed() const { return facts_.is_oversubscribed; }
 
 private:
     status create_arena();
@@ -77,7 +78,10 @@ private:
     std::unique_ptr<stacks::stack_reporter> stacks_;
     std::unique_ptr<transport::arena> arena_;
     std::shared_ptr<const coll::algorithm_source> algorithms_;
-    bool has_remote_devices_ = false;
+    struct {
+        bool has_remote_devices = false;
+        bool is_oversubscribed = false;
+    } facts_;                                                        ///< set by open()
     std::unique_ptr<offload::preregistered_segments> preregistered_; ///< the conduit may use some
     std::unique_ptr<transport::conduit> conduit_;
     std::unique_ptr<messaging::engine> engine_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -16,16 +17,9 @@ constexpr std::size_t max_reply_bytes = 1U << 20U; // protects against an invali
 
 error launcher_gone() { return {OMPX_ERR_PEER, "the PMI launcher has ended or is ending the job"}; }
 
-/// Checks that the reply has the expected command.
-result<fields> check(fields reply, std::string_view expected) {
+std::string command_of(const fields &reply) {
     const std::string *const command = find_field(reply, "cmd");
-    if (command == nullptr || *command != expected) {
-        return error(OMPX_ERR_SYSTEM,
-                     fmt::format("the PMI launcher answered '{}' instead of '{}'",
-                                 command != nullptr ? *command : "", expected),
-                     "another PMI version may help: set DIOMP_LAUNCH_PMI_VERSION to 1 or 2");
-    }
-    return reply;
+    return command == nullptr ? std::string() : *command;
 }
 
 } // namespace
@@ -55,7 +49,62 @@ result<pmi_connection> pmi_connection::adopt(int fd) {
 }
 
 result<fields> pmi_connection::query_line(const fields &request, std::string_view expected) {
-    DIOMP_TRY(send(write_line(request) + '\n'));
+    return query(write_line(request) + '\n', expected, &pmi_connection::receive_line);
+}
+
+result<fields> pmi_connection::query_message(const fields &request, std::string_view expected) {
+    return query(write_message(request), expected, &pmi_connection::receive_message);
+}
+
+result<fields> pmi_connection::query(std::string_view request, std::string_view expected,
+                                     receive_function receive_reply) {
+    std::vector<std::string> &outstanding = queries_->outstanding;
+    std::unique_lock lock(queries_->mutex);
+    queries_->changed.wait(
+        lock, [&] { return std::ranges::find(outstanding, expected) == outstanding.end(); });
+    outstanding.emplace_back(expected);
+    status sent = send(request);
+    result<fields> reply =
+        sent ? wait_for_reply(lock, expected, receive_reply) : result<fields>(sent.take_failure());
+    std::erase(outstanding, expected);
+    queries_->changed.notify_all();
+    return reply;
+}
+
+result<fields> pmi_connection::wait_for_reply(std::unique_lock<std::mutex> &lock,
+                                              std::string_view expected,
+                                              receive_function receive_reply) {
+    std::vector<fields> &replies = queries_->replies;
+    for (;;) {
+        auto const found = std::ranges::find(replies, expected, command_of);
+        if (found != replies.end()) {
+            fields reply = std::move(*found);
+            replies.erase(found);
+            return reply;
+        }
+        if (queries_->is_reading) {
+            queries_->changed.wait(lock);
+            continue;
+        }
+        queries_->is_reading = true;
+        lock.unlock();
+        auto reply = (this->*receive_reply)();
+        lock.lock();
+        queries_->is_reading = false;
+        queries_->changed.notify_all();
+        DIOMP_TRY(reply);
+        std::string const command = command_of(reply.value());
+        if (std::ranges::find(queries_->outstanding, command) == queries_->outstanding.end()) {
+            return error(
+                OMPX_ERR_SYSTEM,
+                fmt::format("the PMI launcher answered '{}' instead of '{}'", command, expected),
+                "another PMI version may help: set DIOMP_LAUNCH_PMI_VERSION to 1 or 2");
+        }
+        replies.push_back(reply.take());
+    }
+}
+
+result<fields> pmi_connection::receive_line() {
     std::size_t end = buffer_.find('\n');
     while (end == std::string::npos) {
         DIOMP_TRY(receive());
@@ -63,11 +112,10 @@ result<fields> pmi_connection::query_line(const fields &request, std::string_vie
     }
     fields reply = read_line(std::string_view(buffer_).substr(0, end));
     buffer_.erase(0, end + 1);
-    return check(std::move(reply), expected);
+    return reply;
 }
 
-result<fields> pmi_connection::query_message(const fields &request, std::string_view expected) {
-    DIOMP_TRY(send(write_message(request)));
+result<fields> pmi_connection::receive_message() {
     DIOMP_TRY(fill(length_bytes));
     auto const length = read_length(std::string_view(buffer_).substr(0, length_bytes));
     if (!length || *length > max_reply_bytes) {
@@ -77,7 +125,7 @@ result<fields> pmi_connection::query_message(const fields &request, std::string_
     DIOMP_TRY(fill(length_bytes + *length));
     fields reply = read_message(std::string_view(buffer_).substr(length_bytes, *length));
     buffer_.erase(0, length_bytes + *length);
-    return check(std::move(reply), expected);
+    return reply;
 }
 
 status pmi_connection::send(std::string_view bytes) {

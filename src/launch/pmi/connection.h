@@ -6,7 +6,12 @@
 #include "base/unique_fd.h"
 #include "launch/pmi/text.h"
 
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace diomp::launch::pmi {
 
@@ -16,9 +21,10 @@ public:
     /// an error and leaves it unchanged.
     static result<pmi_connection> adopt(int fd);
 
-    /// Sends a PMI-1 line and waits for the reply. `expected` is the reply's cmd.
+    /// Sends a PMI-1 line and waits for the reply. `expected` is the reply's cmd. Any thread: a
+    /// value may be read while another thread waits for the end of a fence.
     result<fields> query_line(const fields &request, std::string_view expected);
-    /// Sends a PMI-2 message and waits for the reply. `expected` is the reply's cmd.
+    /// query_line() for a PMI-2 message.
     result<fields> query_message(const fields &request, std::string_view expected);
     /// Sends without waiting for a reply. Any thread.
     status send(std::string_view bytes);
@@ -28,15 +34,34 @@ public:
 
 private:
     pmi_connection(unique_fd socket, unique_fd watch)
-        : socket_(std::move(socket)), watch_(std::move(watch)) {}
+        : socket_(std::move(socket)), watch_(std::move(watch)),
+          queries_(std::make_unique<queries>()) {}
 
+    using receive_function = result<fields> (pmi_connection::*)();
+    result<fields> query(std::string_view request, std::string_view expected,
+                         receive_function receive_reply);
+    /// Waits until a reply of this command arrives, in this thread or in another one that reads.
+    /// Call with the lock of queries_->mutex.
+    result<fields> wait_for_reply(std::unique_lock<std::mutex> &lock, std::string_view expected,
+                                  receive_function receive_reply);
+    result<fields> receive_line();
+    result<fields> receive_message();
     /// Receives until the buffer holds `bytes`.
     status fill(std::size_t bytes);
     status receive();
 
     unique_fd socket_;
     unique_fd watch_;
-    std::string buffer_; ///< received, not yet parsed
+    std::string buffer_; ///< received, not yet parsed; of the thread that reads
+    /// The queries of all threads. Replies to different commands may come in any order.
+    struct queries {
+        std::mutex mutex; ///< leaf lock; protects the rest
+        std::condition_variable changed;
+        bool is_reading = false;              ///< one thread receives
+        std::vector<std::string> outstanding; ///< expected commands, each once
+        std::vector<fields> replies;          ///< received for other threads
+    };
+    std::unique_ptr<queries> queries_;
 };
 
 } // namespace diomp::launch::pmi

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct control {
     std::atomic<std::uint32_t> sleepers;
     std::atomic<std::uint32_t> pollers;
     std::atomic<std::int32_t> pid;
+    std::atomic<std::uint64_t> pid_namespace;
     /// Threads in idle_wait(), and whether one has started since they were last woken.
     std::atomic<std::uint32_t> idle_waiters;
     std::atomic<bool> has_unwoken_waiter;
@@ -43,6 +45,12 @@ constexpr std::size_t page_bytes = 4096;
 /// Messages served per call: a flood must not occupy one thread for ever.
 constexpr int max_batch = 64;
 
+/// Identifies the PID namespace of this process; 0: unknown.
+std::uint64_t pid_namespace() {
+    struct stat about{};
+    return ::stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 0;
+}
+
 class shm_transport final : public node_transport {
 public:
     shm_transport(const launch::job_info &job, const arena &arena, bool cross_memory_attach)
@@ -54,6 +62,7 @@ public:
             peers_[job.local_ranks[local].index()] = static_cast<std::int32_t>(local) + 1;
         }
         own_.pid.store(::getpid(), std::memory_order_relaxed);
+        own_.pid_namespace.store(pid_namespace(), std::memory_order_relaxed);
         // Yama's default lets only a parent attach; the peers are siblings.
         ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     }
@@ -178,7 +187,13 @@ private:
         if (!cross_memory_attach_) {
             return error(OMPX_ERR_UNSUPPORTED, "cross-memory attach is switched off (DIOMP_CMA)");
         }
-        pid_t const pid = control_of(local_of(peer)).pid.load(std::memory_order_relaxed);
+        control const &there_control = control_of(local_of(peer));
+        if (there_control.pid_namespace.load(std::memory_order_relaxed) !=
+            own_.pid_namespace.load(std::memory_order_relaxed)) {
+            // Its number would be that of another process here.
+            return error(OMPX_ERR_UNSUPPORTED, "the other rank is in another PID namespace");
+        }
+        pid_t const pid = there_control.pid.load(std::memory_order_relaxed);
         std::size_t done = 0;
         while (done < nbytes) {
             iovec const here{static_cast<std::byte *>(local) + done, nbytes - done};

@@ -33,7 +33,7 @@ status connector::connect(const peer &target, const std::string &previous_error)
     std::vector<in6_addr> const candidates =
         candidate_addresses(theirs, own_address_, local_addresses_);
     attempts &tried = attempts_[target.rank().index()];
-    note_failure(target.rank(), previous_error);
+    note_failure(target.rank(), text.ok() ? previous_error : text.failure().message());
     while (tried.next_address < candidates.size()) {
         in6_addr const &candidate = candidates[tried.next_address++];
         auto started = start_connecting(candidate, theirs.port, tuning_);
