@@ -119,8 +119,9 @@ status started_transfers::start_by_client(world_rank with, rma::direction dir,
 }
 
 void started_transfers::end(transfer &of, std::optional<error> failure) {
-    if (client_observer *const observer = owner_.observer(); observer != nullptr && !failure) {
-        observer->moved(of.device, of.which,
+    client_observer *const observer = owner_.observer();
+    if (observer != nullptr && of.device && !failure) {
+        observer->moved(*of.device, of.which,
                         of.by == nullptr ? client_observer::carrier::network
                                          : client_observer::carrier::session,
                         of.nbytes, of.begin, std::chrono::steady_clock::now());

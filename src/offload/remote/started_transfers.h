@@ -57,7 +57,7 @@ private:
         world_rank with{0}; ///< the session of `network`
         bool has_event = false;
         client_observer::direction which = client_observer::direction::between_devices;
-        std::size_t device = 0; ///< index, for the observer
+        std::optional<std::size_t> device; ///< index of an own one, for the observer
         std::size_t nbytes = 0;
         client_observer::time_point begin;
         std::optional<error> failure; ///< set before the end of `over`

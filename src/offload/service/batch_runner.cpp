@@ -12,6 +12,8 @@ namespace {
 
 /// Larger than the maximum message of any conduit.
 constexpr std::size_t max_reply_bytes = std::size_t{1} << 20;
+/// Copies of this size are started after the replies to earlier ones that are complete.
+constexpr std::size_t min_large_bytes = std::size_t{64} << 10;
 
 } // namespace
 
@@ -113,6 +115,9 @@ void batch_runner::start_copy(remote::world &ranks, queue_results &results, remo
     auto const destination = packet.number<std::uint64_t>();
     auto const source = packet.number<std::uint64_t>();
     auto const nbytes = packet.number<std::uint64_t>();
+    if (nbytes >= min_large_bytes) {
+        finish_copies(ranks, results, copies_until::complete); // it may take a while
+    }
     auto const plain =
         what == remote::operation::begin_copy ? remote::operation::copy : remote::operation::pull;
     auto open = std::ranges::find_if(results.copies, [&](const running_copies &each) {

@@ -14,6 +14,8 @@ namespace {
 /// region, and its team. If they exceed the processors, waiting threads yield after every poll, and
 /// each yield costs a time slice if CPU-bound processes share the cores.
 constexpr std::chrono::milliseconds max_idle_time{200};
+/// The first thread waits so long for copies that it has started, and leaves others to a helper.
+constexpr std::chrono::microseconds max_wait_of_first{50};
 /// Copies are flushed and replied to at least once in so many batches.
 constexpr int batches_per_flush = 32;
 
@@ -53,7 +55,7 @@ void executor::take(const transport::message &incoming) {
     found->batches.push_back({number, std::string(packet.rest())});
     if (!found->is_scheduled) {
         found->is_scheduled = true;
-        ready_.push_back(found.get());
+        waiting_.ready.push_back(found.get());
         wake_helpers();
     } else if (found->waits_for_copies) {
         ranks_.load(std::memory_order_acquire)->conduit().waits().wake();
@@ -61,23 +63,25 @@ void executor::take(const transport::message &incoming) {
 }
 
 executor::entry *executor::pop_ready() {
-    if (ready_.empty()) {
+    if (waiting_.ready.empty()) {
         return nullptr;
     }
-    entry *const found = ready_.front();
-    ready_.pop_front();
+    entry *const found = waiting_.ready.front();
+    waiting_.ready.pop_front();
     return found;
 }
 
 void executor::wake_helpers() {
-    if (ready_.empty() || !first_is_busy_) {
+    std::size_t const num_queues =
+        waiting_.copying.size() + (first_is_busy_ ? waiting_.ready.size() : 0);
+    if (num_queues == 0) {
         return;
     }
     // Each queue needs a helper of its own: a region or call may wait for one of another queue.
     if (num_idle_ > 0) {
         work_available_.notify_all();
     }
-    while (num_idle_ < ready_.size()) {
+    while (num_idle_ < num_queues) {
         start_helper();
     }
 }
@@ -99,12 +103,19 @@ void executor::run_helper(std::size_t thread) {
     std::unique_lock lock(mutex_);
     --num_idle_;
     while (!stopping_.load(std::memory_order_acquire)) {
-        entry *const queue = pop_ready();
+        entry *queue = nullptr;
+        if (!waiting_.copying.empty()) {
+            queue = waiting_.copying.front();
+            waiting_.copying.pop_front();
+        } else if (first_is_busy_) {
+            queue = pop_ready();
+        }
         if (queue == nullptr) {
             ++num_idle_;
             auto const outcome = work_available_.wait_for(lock, max_idle_time);
             --num_idle_;
-            if (outcome == std::cv_status::timeout && ready_.empty()) {
+            if (outcome == std::cv_status::timeout && waiting_.ready.empty() &&
+                waiting_.copying.empty()) {
                 break;
             }
             continue;
@@ -147,7 +158,16 @@ void executor::run(remote::world &ranks) {
 void executor::run_queue(entry &queue, std::size_t thread) {
     std::unique_lock lock(mutex_);
     int num_batches = 0;
-    while (!queue.batches.empty() || wait_for_copies(queue, lock)) {
+    for (;;) {
+        if (queue.batches.empty()) {
+            auto const next = wait_for_copies(queue, thread == 0, lock);
+            if (next == after_copies::helper) {
+                return;
+            }
+            if (next == after_copies::no_batch) {
+                break;
+            }
+        }
         batch &what = queue.batches.front(); // more may be appended concurrently
         lock.unlock();
         bool const is_over = run_batch(queue, what, thread);
@@ -166,12 +186,16 @@ void executor::run_queue(entry &queue, std::size_t thread) {
     queue.is_scheduled = false;
 }
 
-bool executor::wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock) {
+executor::after_copies executor::wait_for_copies(entry &queue, bool is_first,
+                                                 std::unique_lock<std::mutex> &lock) {
     std::vector<running_copies> &copies = queue.results.copies;
     if (copies.empty()) {
-        return false;
+        return after_copies::no_batch;
     }
+    using clock = std::chrono::steady_clock;
+    auto const until = is_first ? clock::now() + max_wait_of_first : clock::time_point::max();
     queue.waits_for_copies = true;
+    first_is_busy_ = first_is_busy_ && !is_first; // it runs what gets ready meanwhile
     lock.unlock();
     remote::world &ranks = *ranks_.load(std::memory_order_acquire);
     bool is_interrupted = false;
@@ -181,8 +205,9 @@ bool executor::wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock)
         waited = ranks.engine().wait_for_network(
             [&] {
                 std::lock_guard const guard(mutex_);
-                is_interrupted =
-                    !queue.batches.empty() || stopping_.load(std::memory_order_acquire);
+                is_interrupted = !queue.batches.empty() ||
+                                 stopping_.load(std::memory_order_acquire) ||
+                                 (is_first && (!waiting_.ready.empty() || clock::now() >= until));
                 return is_interrupted || std::ranges::any_of(copies, &running_copies::are_complete);
             },
             [] { return std::string("copying to or from other devices"); });
@@ -193,7 +218,16 @@ bool executor::wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock)
     }
     lock.lock();
     queue.waits_for_copies = false;
-    return !queue.batches.empty() && !stopping_.load(std::memory_order_acquire);
+    first_is_busy_ = first_is_busy_ || is_first;
+    auto next = after_copies::no_batch;
+    if (!queue.batches.empty() && !stopping_.load(std::memory_order_acquire)) {
+        next = after_copies::batch;
+    } else if (!copies.empty() && is_first) {
+        waiting_.copying.push_back(&queue);
+        next = after_copies::helper;
+    }
+    wake_helpers();
+    return next;
 }
 
 void executor::complete_batch(entry &queue, std::uint64_t number) {
@@ -203,11 +237,11 @@ void executor::complete_batch(entry &queue, std::uint64_t number) {
         if (each.queue != queue.number || each.batch > number) {
             return false;
         }
-        ready_.push_back(each.waiter);
+        waiting_.ready.push_back(each.waiter);
         return true;
     });
     wake_helpers();
-    if (!ready_.empty()) {
+    if (!waiting_.ready.empty()) {
         if (remote::world *const ranks = ranks_.load(std::memory_order_acquire)) {
             ranks->conduit().waits().wake();
         }

@@ -60,12 +60,18 @@ private:
 
     // Called with mutex_ held.
     entry *pop_ready();
-    void wake_helpers(); ///< for all that is in ready_
+    void wake_helpers(); ///< for all that is in waiting_.ready
     void start_helper();
     void run_queue(entry &queue, std::size_t thread);
-    /// Waits until the copies that batches have started are complete, or a batch arrives. Whether
-    /// there is a batch. `lock`: of mutex_, held before and after.
-    bool wait_for_copies(entry &queue, std::unique_lock<std::mutex> &lock);
+    enum class after_copies : std::uint8_t {
+        batch,    ///< there is one
+        no_batch, ///< nor a copy, unless the session ends
+        helper,   ///< a helper waits for the copies
+    };
+    /// Waits until the copies that batches have started are complete, or a batch arrives. The first
+    /// thread, which runs regions best, leaves those that take long to a helper. `lock`: of mutex_,
+    /// held before and after.
+    after_copies wait_for_copies(entry &queue, bool is_first, std::unique_lock<std::mutex> &lock);
     /// False: the queue is blocked.
     bool run_batch(entry &queue, batch &what, std::size_t thread);
     bool is_complete(std::uint64_t queue, std::uint64_t number);
@@ -79,10 +85,13 @@ private:
     std::mutex mutex_; ///< protects the rest
     std::condition_variable work_available_;
     std::unordered_map<std::uint64_t, std::unique_ptr<entry>> queues_;
-    std::deque<entry *> ready_;
+    struct {
+        std::deque<entry *> ready;
+        std::deque<entry *> copying; ///< a helper waits for their copies
+    } waiting_;                      ///< for a thread
     std::vector<blocked_queue> blocked_;
     bool first_is_busy_ = false;
-    std::size_t num_idle_ = 0; ///< helpers that will look at ready_, those that start too
+    std::size_t num_idle_ = 0; ///< helpers that will look at waiting_.ready, those that start too
     struct helper {
         std::thread thread;
         bool is_over = false;
