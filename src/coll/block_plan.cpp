@@ -7,6 +7,13 @@ namespace {
 
 using sync::operation;
 
+/// The offset of an empty block may have any value.
+template <typename Byte>
+std::span<Byte> block_of(Byte *begin, const block_list &blocks, std::size_t member) {
+    std::size_t const nbytes = blocks.nbytes[member];
+    return nbytes == 0 ? std::span<Byte>() : std::span(begin + blocks.offsets[member], nbytes);
+}
+
 /// The operation with equal block sizes that has the pattern of a v form.
 operation pattern_of(operation what) {
     switch (what) {
@@ -47,7 +54,7 @@ std::optional<std::span<const std::byte>> block_plan::outgoing(std::size_t index
         [[fallthrough]];
     default:
         return lists == nullptr ? std::span(src + to * uniform, uniform)
-                                : std::span(src + lists->src.offsets[to], lists->src.nbytes[to]);
+                                : block_of(src, lists->src, to);
     }
 }
 
@@ -70,9 +77,8 @@ std::optional<std::span<std::byte>> block_plan::incoming(std::size_t index,
         }
         [[fallthrough]];
     default:
-        return lists == nullptr
-                   ? std::span(dst + from * uniform, uniform)
-                   : std::span(dst + lists->dst.offsets[from], lists->dst.nbytes[from]);
+        return lists == nullptr ? std::span(dst + from * uniform, uniform)
+                                : block_of(dst, lists->dst, from);
     }
 }
 

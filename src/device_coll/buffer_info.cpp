@@ -26,7 +26,9 @@ std::vector<std::byte> call_info::pack(std::span<const buffer_info> own,
     for (const coll::block_lists *const each : lists) {
         const coll::block_list &used = each->src.nbytes.empty() ? each->dst : each->src;
         for (std::size_t member = 0; member < used.nbytes.size(); ++member) {
-            block_info const info{used.nbytes[member], used.offsets[member]};
+            std::size_t const nbytes = used.nbytes[member];
+            // That of an empty block may have any value.
+            block_info const info{nbytes, nbytes == 0 ? 0 : used.offsets[member]};
             append(packed, std::as_bytes(std::span(&info, 1)));
         }
     }
