@@ -261,15 +261,13 @@ result<rma::path> mover::start_remotely(transfer_mode mode, world_rank rank,
     transfer_start start;
     start.has_event = mode.event != nullptr;
     auto moved = move_remotely(mode.dir, rank, between, {&whole, 1}, &start);
-    // Addresses of remote devices are those of the whole job: `there` may be on an own device, too.
     if (between.here.remote_index) {
         inflight_.add(between.here.at.address, nbytes, start.in_use);
     }
-    if (between.there.is_on_service()) {
-        inflight_.add(reinterpret_cast<std::byte *>(between.there.device_memory->address), nbytes,
-                      start.in_use);
+    if (auto const own = remote_->own_memory_of(between.there); own != nullptr) {
+        inflight_.add(own, nbytes, start.in_use);
     }
-    if (moved && start.poll && mode.event != nullptr) {
+    if (moved && start.poll) {
         *mode.event = make_event(mode.dir, rank, nbytes, std::move(start.poll));
     }
     return moved;

@@ -25,10 +25,10 @@ class service_devices;
 struct transfer_start {
     /// Its event reports errors; otherwise a fence does (remote_memory::poll).
     bool has_event = false;
-    /// Set by the call: makes progress; the outcome when it is known. Does not block. Empty: it was
-    /// complete on return.
+    /// Set by the call for the event: makes progress; the outcome when it is known. Does not block.
+    /// Empty: the transfer was complete on return.
     std::function<std::optional<status>()> poll;
-    /// Set by the call with `poll`: the local memory is in use until it is done.
+    /// Set by the call: the memory is in use until it is done. Null: complete on return.
     std::shared_ptr<const transport::completion> in_use;
 };
 

@@ -54,6 +54,14 @@ result<rma::path> remote_mover::move(rma::direction dir, const remote_side &ther
     return rma::path::conduit;
 }
 
+const std::byte *remote_mover::own_memory_of(const remote_side &there) const {
+    if (!there.is_on_service()) {
+        return nullptr;
+    }
+    auto const *const at = reinterpret_cast<const std::byte *>(there.device_memory->address);
+    return segments_.table().containing(at) != nullptr ? at : nullptr;
+}
+
 const device_segment *remote_mover::segment_of_sessions(const remote_side &there,
                                                         const device_ptr &here) const {
     if (here.on == nullptr || here.on->made_by != vendor::service || !there.device_memory ||

@@ -32,6 +32,9 @@ public:
                            std::span<const rma::run> runs, host_function move_host,
                            transfer_start *start);
 
+    /// The address of a side that is in a segment of this rank's devices; otherwise null. Addresses
+    /// of remote processors are valid in the whole job.
+    [[nodiscard]] const std::byte *own_memory_of(const remote_side &there) const;
     /// The own segment if the sides are GPUs of services whose sessions make the transfer;
     /// otherwise null.
     [[nodiscard]] const device_segment *segment_of_sessions(const remote_side &there,

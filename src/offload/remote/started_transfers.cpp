@@ -60,15 +60,17 @@ std::uint64_t started_transfers::add(const shared_transfer &started, transfer_st
     }
     started->over.begin();
     how.in_use = std::shared_ptr<const transport::completion>(started, &started->over);
-    how.poll = [this, started]() -> std::optional<status> {
-        if (!started->over.is_done()) {
-            make_progress();
-        }
-        if (!started->over.is_done()) {
-            return std::nullopt;
-        }
-        return started->failure ? status(copy_of(*started->failure)) : status();
-    };
+    if (how.has_event) {
+        how.poll = [this, started]() -> std::optional<status> {
+            if (!started->over.is_done()) {
+                make_progress();
+            }
+            if (!started->over.is_done()) {
+                return std::nullopt;
+            }
+            return started->failure ? status(copy_of(*started->failure)) : status();
+        };
+    }
     std::lock_guard const guard(mutex_);
     std::uint64_t const number = next_number_++;
     in_flight_.emplace(number, started);

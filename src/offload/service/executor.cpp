@@ -248,16 +248,20 @@ void executor::complete_batch(entry &queue, std::uint64_t number) {
     }
 }
 
-bool executor::is_complete(std::uint64_t queue, std::uint64_t number) {
-    std::lock_guard const guard(mutex_);
+bool executor::is_complete(std::uint64_t queue, std::uint64_t number) const {
     auto const found = queues_.find(queue);
     return found != queues_.end() && found->second->done >= number;
 }
 
 bool executor::wait_for(entry &queue, std::uint64_t other, std::uint64_t number) {
-    std::lock_guard const guard(mutex_);
-    auto const found = queues_.find(other);
-    if (found != queues_.end() && found->second->done >= number) {
+    std::unique_lock lock(mutex_);
+    if (!queue.results.copies.empty() && !is_complete(other, number)) {
+        lock.unlock(); // nothing would reply to them while the queue is blocked
+        runner_.finish_copies(*ranks_.load(std::memory_order_acquire), queue.results,
+                              batch_runner::copies_until::all);
+        lock.lock();
+    }
+    if (is_complete(other, number)) {
         return true;
     }
     blocked_.push_back({&queue, other, number});
@@ -279,11 +283,6 @@ bool executor::run_batch(entry &queue, batch &what, std::size_t thread) {
             auto const other = packet.number<std::uint64_t>();
             auto const number = packet.number<std::uint64_t>();
             queue.resume_at = what.operations.size() - packet.rest_size();
-            if (!queue.results.copies.empty() && !is_complete(other, number)) {
-                // Nothing would reply to them while the queue is blocked.
-                runner_.finish_copies(*ranks_.load(std::memory_order_acquire), queue.results,
-                                      batch_runner::copies_until::all);
-            }
             if (!wait_for(queue, other, number)) {
                 return false;
             }

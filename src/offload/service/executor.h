@@ -60,6 +60,7 @@ private:
 
     // Called with mutex_ held.
     entry *pop_ready();
+    [[nodiscard]] bool is_complete(std::uint64_t queue, std::uint64_t number) const;
     void wake_helpers(); ///< for all that is in waiting_.ready
     void start_helper();
     void run_queue(entry &queue, std::size_t thread);
@@ -74,7 +75,6 @@ private:
     after_copies wait_for_copies(entry &queue, bool is_first, std::unique_lock<std::mutex> &lock);
     /// False: the queue is blocked.
     bool run_batch(entry &queue, batch &what, std::size_t thread);
-    bool is_complete(std::uint64_t queue, std::uint64_t number);
     bool wait_for(entry &queue, std::uint64_t other, std::uint64_t number);
     void complete_batch(entry &queue, std::uint64_t number);
     void run_helper(std::size_t thread); ///< body of the other threads
