@@ -143,11 +143,12 @@ class mpirun_test(launcher_case):
         self.check_failed(self.job(3, PROBE, "crash", "1"), 128 + signal.SIGABRT)
 
     def test_mpirun_killed(self):
-        with subprocess.Popen([self.mpirun, "-n", "3", "--oversubscribe", PROBE, "watch", "0"], env=self.environment,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              text=True) as process:
-            self.assertEqual([process.stdout.readline() for _ in range(2)], ["waiting\n"] * 2)
-            process.kill()
+        for what, waiting in ("watch", 2), ("compute", 3):
+            with subprocess.Popen([self.mpirun, "-n", "3", "--oversubscribe", PROBE, what, "0"], env=self.environment,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True) as process:
+                self.assertEqual([process.stdout.readline() for _ in range(waiting)], ["waiting\n"] * waiting)
+                process.kill()
         # tearDown looks for ranks that have not heard of it; they ignore SIGTERM.
 
     def test_library_that_cannot_be_opened(self):

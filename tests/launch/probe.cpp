@@ -90,6 +90,15 @@ void describe(const launch::launcher &job) {
                 info.local_size, ranks.c_str(), info.job_id.c_str());
 }
 
+/// As a rank that computes.
+int wait_for_ever() {
+    std::puts("waiting");
+    std::fflush(stdout);
+    for (;;) {
+        pause();
+    }
+}
+
 int wait_for_end(launch::launcher &job) {
     std::puts("waiting");
     std::fflush(stdout);
@@ -127,6 +136,8 @@ int main(int argc, char **argv) {
         std::_Exit(1); // as the runtime does, without waiting for the end
     } else if (what == "leave" && is_chosen) {
         std::_Exit(0);
+    } else if (what == "compute") {
+        status = wait_for_ever();
     } else if (what == "watch" && !is_chosen) {
         signal(SIGTERM, SIG_IGN); // the pipe has to tell
         status = wait_for_end(job);
