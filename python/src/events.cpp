@@ -80,7 +80,7 @@ void wait_for_operators() {
     for (std::size_t i = 0; i < dropped.size(); ++i) {
         if (has_user_operator(dropped[i].buffers)) {
             ompx_event_t handle = std::exchange(dropped[i].handle, nullptr);
-            nb::gil_scoped_release const released;
+            released_gil const released;
             static_cast<void>(ompx_event_wait(&handle));
         }
     }
@@ -122,7 +122,7 @@ void event::wait() {
         is_waited_for_ = true;
         int status = OMPX_SUCCESS;
         {
-            nb::gil_scoped_release const released;
+            released_gil const released;
             status = ompx_event_wait(&handle_);
         }
         is_waited_for_ = false;
@@ -138,17 +138,19 @@ void bind_events(nb::module_ &m) {
     m.def(
         "stop_operators",
         [](bool waits) {
-            if (ompx_is_initialized() != 1) {
-                return; // or a process that the program has forked, which has not the threads
+            // A process that the program has forked has not the threads.
+            if (ompx_is_initialized() == 1) {
+                if (waits) {
+                    wait_for_operators();
+                }
+                user_operator::stop();
             }
-            if (waits) {
-                wait_for_operators();
-            }
-            user_operator::stop();
+            stop_threads();
         },
         nb::arg("waits"), nb::sig("def stop_operators(waits: bool) -> None"),
-        "Call before the interpreter ends: functions of the program are not called any more. With "
-        "waits, after the collectives that call them.");
+        "Call before the interpreter ends: functions of the program are not called any more, and "
+        "daemon threads stay in their calls. With waits, after the collectives that call "
+        "functions.");
     nb::class_<event>(
         m, "Event",
         "A transfer or collective in flight. It keeps its arrays alive; they must not "

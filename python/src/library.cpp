@@ -3,8 +3,12 @@
 #include "library.h"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <diomp/binding.hpp>
 #include <nanobind/stl/string.h>
+#include <thread>
+#include <unistd.h>
 
 namespace diomp::python {
 
@@ -23,6 +27,39 @@ void fail(const char *function, const std::string &arguments, int status, const 
           const std::string &remedy) {
     throw_last(
         ompx_fortran_misuse(function, arguments.c_str(), status, what.c_str(), remedy.c_str()));
+}
+
+namespace {
+
+std::atomic<bool> g_are_threads_stopped = false;
+std::atomic<int> g_num_returning = 0; ///< threads that take the GIL again
+std::thread::id g_last_thread;        ///< set before g_are_threads_stopped
+pid_t const g_process = ::getpid();   ///< that has the threads: not a forked one
+
+} // namespace
+
+released_gil::~released_gil() {
+    g_num_returning.fetch_add(1);
+    if (g_are_threads_stopped.load() && std::this_thread::get_id() != g_last_thread) {
+        g_num_returning.fetch_sub(1);
+        for (;;) {
+            ::pause();
+        }
+    }
+    PyEval_RestoreThread(state_);
+    g_num_returning.fetch_sub(1);
+}
+
+void stop_threads() {
+    if (::getpid() != g_process) {
+        return;
+    }
+    g_last_thread = std::this_thread::get_id();
+    g_are_threads_stopped.store(true);
+    nb::gil_scoped_release const released;
+    while (g_num_returning.load() != 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
 }
 
 bool is_single_node() {

@@ -25,12 +25,29 @@ inline int check(int status) {
     return status;
 }
 
+/// Releases the GIL while it exists. Once stop_threads() has been called, other threads than its
+/// caller do not return from the destructor: CPython before 3.14 would end them in it by
+/// pthread_exit, which a destructor must not let through.
+class released_gil {
+public:
+    released_gil() : state_(PyEval_SaveThread()) {}
+    ~released_gil();
+    released_gil(const released_gil &) = delete;
+    released_gil &operator=(const released_gil &) = delete;
+
+private:
+    PyThreadState *state_;
+};
+/// Call with the GIL, in the thread that ends the interpreter. Blocks until threads that were about
+/// to take the GIL have it.
+void stop_threads();
+
 /// Runs a call that may block without the GIL.
 template <typename Call>
 void run(Call &&call) {
     int status = OMPX_SUCCESS;
     {
-        nb::gil_scoped_release const released;
+        released_gil const released;
         status = call();
     }
     check(status);

@@ -60,6 +60,19 @@ class Processes(unittest.TestCase):
         self.assertIn("LookupError: on purpose", done.stderr)
         self.assertNotIn("terminate", done.stderr)
 
+    def test_end_with_daemon_threads_in_calls(self):
+        program = ("import diomp, numpy as np, threading, time\nu = diomp.zeros(100000)\ns = np.ones(100000)\ndiomp.barrier()\n"
+                   "def work():\n    while True: %s\n"
+                   "for _ in range(3): threading.Thread(target=work, daemon=True).start()\ntime.sleep(0.1)\n")
+        calls = ("diomp.put((diomp.rank() + 1) % diomp.num_ranks(), u, s)",
+                 "diomp.put_nb((diomp.rank() + 1) % diomp.num_ranks(), u, s).wait()")
+        for call in calls:
+            for setting in ({}, {"DIOMP_CONDUIT": "tcp"}):
+                done = run(2, program % call, **setting)
+                self.assertEqual((done.stderr, done.returncode), ("", 0), (call, setting))
+        done = run(1, program % "diomp.barrier()" + "diomp.finalize()\n")
+        self.assertNotIn("terminate", done.stderr)
+
     def test_errors_end_the_job_if_the_user_says_so(self):
         program = "import diomp\ntry: diomp.put(5, diomp.zeros(1), 1.0)\nfinally: print('caught')"
         done = run(2, program, DIOMP_ERRORS="abort")
