@@ -15,7 +15,8 @@ std::uint64_t address_of(const void *at) { return reinterpret_cast<std::uintptr_
 
 bool attached_memory::is_permitted(std::span<std::byte *const> probes) {
     if (state_ == state::untested) {
-        bool permitted = true;
+        std::byte own{};
+        bool permitted = write(self_, &own, &own, 1).ok(); // a filter may forbid writes alone
         for (std::size_t member = 0; permitted && member < probes.size(); ++member) {
             std::byte byte{};
             permitted = member == self_ || read(member, probes[member], &byte, 1).ok();
