@@ -18,7 +18,8 @@ extern "C" {
  * All are collective over the group, a group of ranks (ompx_barrier_nb: any group), and block until
  * the caller's buffers may be used. Buffers may be any memory of the calling process. nbytes and
  * count are per rank and must be equal on all members. dst == src means in place if a call has
- * both. The _nb functions return at once; the buffers must not be used until *event is complete.
+ * both; buffers must not overlap otherwise, nor the blocks of a v form at one member.
+ * The _nb functions return at once; the buffers must not be used until *event is complete.
  * Calls on one group must be made in the same order on all its members; calls on different groups
  * may run concurrently in different threads. Shapes of buffers are in brackets; [size] is the
  * number of members.
