@@ -45,6 +45,8 @@ const char *name(remote::client_observer::carrier by) {
         return "message";
     case remote::client_observer::carrier::network:
         return "network";
+    case remote::client_observer::carrier::memory:
+        return "memory";
     default:
         return "session";
     }

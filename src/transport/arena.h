@@ -117,6 +117,13 @@ public:
         return control_ + owner.index() * control_bytes_;
     }
 
+    /// Where the memory of a slot of this node is, for a process that maps it, too. The descriptor
+    /// is the arena's.
+    struct slot_range {
+        int file = -1;
+        std::uint64_t offset_in_file = 0;
+    };
+    [[nodiscard]] slot_range file_of(local_rank owner) const { return {fd_, slot_in_file(owner)}; }
     /// Returns the physical pages that lie wholly inside [offset, offset + nbytes) of a slot to the
     /// system; the range reads as zeros afterwards.
     void release_pages(local_rank owner, std::uint64_t offset, std::size_t nbytes) const;

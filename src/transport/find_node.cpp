@@ -30,27 +30,6 @@ constexpr const char *name_key = "find_node.name";
 constexpr const char *pid_key = "find_node.pid";
 constexpr const char *ranks_key = "find_node.ranks";
 
-/// Equal for processes whose users and process ids mean the same; "" where that is not known.
-std::string describe_surroundings() {
-    std::string text = fmt::format("{}/{}", launch::node_identity(), ::geteuid());
-    for (const char *const kind : {"pid", "user", "net"}) {
-        struct stat about{};
-        if (::stat(fmt::format("/proc/self/ns/{}", kind).c_str(), &about) != 0) {
-            return {};
-        }
-        text += fmt::format("/{}", about.st_ino);
-    }
-    return text;
-}
-
-result<std::string> make_name() {
-    std::array<std::byte, 16> random{};
-    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-        return system_error("getrandom", errno);
-    }
-    return to_hex(random);
-}
-
 std::string socket_of(const std::string &name) { return "diomp-node-" + name; }
 
 /// Memory that contains the name.
@@ -85,10 +64,10 @@ public:
 
 private:
     status publish(bool may_share) {
-        auto made = make_name();
+        auto made = random_name();
         DIOMP_TRY(made);
         name_ = made.take();
-        auto other = make_name();
+        auto other = random_name();
         DIOMP_TRY(other);
         socket_ = other.take();
         std::string const surroundings =
@@ -207,6 +186,26 @@ private:
 };
 
 } // namespace
+
+std::string describe_surroundings() {
+    std::string text = fmt::format("{}/{}", launch::node_identity(), ::geteuid());
+    for (const char *const kind : {"pid", "user", "net"}) {
+        struct stat about{};
+        if (::stat(fmt::format("/proc/self/ns/{}", kind).c_str(), &about) != 0) {
+            return {};
+        }
+        text += fmt::format("/{}", about.st_ino);
+    }
+    return text;
+}
+
+result<std::string> random_name() {
+    std::array<std::byte, 16> random{};
+    if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+        return system_error("getrandom", errno);
+    }
+    return to_hex(random);
+}
 
 result<found_node> find_node(launch::launcher &launcher, const node_search &how) {
     return node_finder(launcher, how.max_ranks).run(how.may_share);

@@ -33,4 +33,10 @@ struct found_node {
 /// system. Errors: of the launcher.
 result<found_node> find_node(launch::launcher &launcher, const node_search &how);
 
+/// Equal for processes of one user whose host and namespaces are the same, as find_node() requires;
+/// "" where that is not known.
+std::string describe_surroundings();
+/// 32 random digits: [0-9a-f]. Errors: OMPX_ERR_SYSTEM.
+result<std::string> random_name();
+
 } // namespace diomp::transport

@@ -15,13 +15,10 @@
 #include <utility>
 
 namespace diomp::transport {
-namespace {
 
 unique_fd open_process(pid_t pid) {
     return unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
-
-} // namespace
 
 bool has_process_descriptors() { return open_process(::getpid()).valid(); }
 
@@ -49,6 +46,10 @@ node_watch::~node_watch() {
     if (thread_.joinable()) {
         thread_.join();
     }
+}
+
+void node_watch::add(world_rank other, unique_fd process) {
+    others_.push_back({other, std::move(process)});
 }
 
 bool node_watch::has_ended(world_rank peer) const {

@@ -25,6 +25,8 @@ struct peer_process {
 
 /// Whether the system has descriptors of processes (Linux 5.3), and permits them.
 bool has_process_descriptors();
+/// The descriptor of a process, readable when it ends; invalid if the system gives none.
+unique_fd open_process(pid_t pid);
 
 /// Any thread.
 class node_watch {
@@ -33,6 +35,8 @@ public:
     /// other process has got their numbers. Errors: OMPX_ERR_SYSTEM, also if one has ended.
     static result<std::unique_ptr<node_watch>> create(std::span<const peer_process> others);
     ~node_watch();
+    /// Another rank, by the descriptor that it has passed. Call before start() and has_ended().
+    void add(world_rank other, unique_fd process);
     node_watch(const node_watch &) = delete;
     node_watch &operator=(const node_watch &) = delete;
 

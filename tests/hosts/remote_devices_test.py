@@ -16,6 +16,7 @@ from wiretap import wiretap
 RUN = os.environ["DIOMP_TEST_RUN"]
 PROGRAM = os.environ["DIOMP_TEST_REGIONS"]
 POSTED = os.environ["DIOMP_TEST_POSTED"]
+SPACE = os.environ["DIOMP_TEST_SPACE"]
 HERE, PEER, OTHER = hosts.HOSTS
 # Below the 20 s after which the control connection notices the loss by itself.
 TIMEOUT_S = min(round(scaled(2)), 12)
@@ -31,8 +32,8 @@ class remote_devices_test(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, END_LIMIT_S, f"something is left on {host}")
                 time.sleep(0.05)
 
-    def start(self, lent, *words, program=(PROGRAM,), rsh=hosts.RSH):
-        environment = {**os.environ, "DIOMP_LOCAL_DEVICES": "off", "DIOMP_TIMEOUT": str(TIMEOUT_S)}
+    def start(self, lent, *words, program=(PROGRAM,), rsh=hosts.RSH, **variables):
+        environment = {**os.environ, "DIOMP_LOCAL_DEVICES": "off", "DIOMP_TIMEOUT": str(TIMEOUT_S), **variables}
         process = subprocess.Popen([RUN, "--remote-devices", lent, "--rsh", rsh, *words, "--", *program],
                                    text=True, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
@@ -68,6 +69,14 @@ class remote_devices_test(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.check_said(err, 1)
         self.assertEqual(self.places(out), {0: [PEER, PEER, OTHER]})
+
+    def test_each_rank_with_a_device_of_its_host(self):
+        """Ranks share memory with the device of their own host, and reach the others over the network."""
+        everywhere = ",".join(hosts.HOSTS)
+        status, out, err = self.run_job(everywhere, "--hosts", everywhere, "-n", str(len(hosts.HOSTS)), "-x", "TEST_HOSTS=1",
+                                        program=(SPACE,), DIOMP_ERRORS="return")
+        self.assertEqual(status, 0, out + err)
+        self.assertIn("remote space: ok", out)
 
     def check_wire(self, *words):
         """Output, errors, and how often the wire has shown the numbers that regions are given or give back."""

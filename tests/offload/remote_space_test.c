@@ -305,7 +305,9 @@ static void paths(void) {
     char const *const wish = getenv("DIOMP_NETWORK");
     char const *const size = getenv("DIOMP_NODE_SIZE");
     int const by_ucx = wish != NULL && strcmp(wish, "ucx") == 0;
-    int const node_size = by_ucx ? 1 : size == NULL ? ranks : atoi(size);
+    int const is_own_shared = !by_ucx && size == NULL;
+    int const by_host = getenv("TEST_HOSTS") != NULL; /* one rank, and its device, on each */
+    int const node_size = by_ucx || by_host ? 1 : size == NULL ? ranks : atoi(size);
     int num_gpus = 0;
     for (int rank = 0; rank < ranks; ++rank) {
         num_gpus += has_gpu(rank);
@@ -313,11 +315,15 @@ static void paths(void) {
     for (int rank = 0; rank < ranks; ++rank) {
         char text[1024], device[64], between[64];
         CHECK(ompx_path_info(rank, text, sizeof text) == 0);
-        snprintf(device, sizeof device, "; remote device 0 by %s", by_ucx ? "ucx" : "tcp");
-        snprintf(between, sizeof between, "; from own remote devices by %s, service to service",
+        snprintf(device, sizeof device, "; remote device 0 by %s",
+                 is_own_shared && (!by_host || rank == me) ? "shm"
+                 : by_ucx                                  ? "ucx"
+                                                           : "tcp");
+        snprintf(between, sizeof between, "; from own remote devices by %s%s",
                  me / node_size == rank / node_size ? "shm"
                  : by_ucx                           ? "ucx"
-                                                    : "tcp");
+                                                    : "tcp",
+                 is_own_shared && !has_gpu(me) ? "" : ", service to service");
         if (has_gpu(rank)) { /* their ranks copy to and from hosts */
             snprintf(device, sizeof device, "; remote device 0 by rank %d", rank);
         }

@@ -184,11 +184,11 @@ expect 0 '^binding +3 ranks on this node, 1 per rank' "${gpus[@]}" "$bin/diomp-r
 [ "$(grep -c '^machine' "$work/out")" = 1 ] || wrong "not exactly one topology from three ranks"
 expect 0 '^  rank 2: shm$' "${gpus[@]}" "$bin/diomp-run" -n 3 "$bin/diomp-info" --topology
 if [ -x "$bin/diomp-deviced" ]; then
-    expect 0 '^  rank 1: shm; remote device 0 by tcp.*, remote device 1 by tcp.*; from own remote devices by shm, service to service$' \
+    expect 0 '^  rank 1: shm; remote device 0 by shm, remote device 1 by shm; from own remote devices by shm$' \
         env DIOMP_NETWORK=tcp "$bin/diomp-run" -n 2 --remote-devices localhost:4 -- "$bin/diomp-info" --topology
     expect 0 '^  rank 1: shm; remote device 0 by tcp.*; from own remote devices by shm and tcp, service to service$' \
         env DIOMP_NETWORK=tcp DIOMP_NODE_SIZE=3 "$bin/diomp-run" -n 2 --remote-devices localhost:4 -- "$bin/diomp-info" --topology
-    expect 0 '"self; remote device 0 by tcp' \
+    expect 0 '"self; remote device 0 by shm' \
         env DIOMP_NETWORK=tcp "$bin/diomp-run" -n 1 --remote-devices localhost -- "$bin/diomp-info" --topology --json
 fi
 expect 0 . "${gpus[@]}" DIOMP_HIP_LIBRARY="$hip" "$bin/diomp-info" --topology -n 2 --json

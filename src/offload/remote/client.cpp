@@ -192,17 +192,19 @@ status client::build_world(const options &chosen) {
     auto const on_output = [this](std::size_t session, std::string_view packet) {
         devices_[session]->handle_frame(packet);
     };
-    auto made =
-        world::create(make_client_launcher(std::move(sessions), facts_.position, chosen.timeout_s,
-                                           on_output, exchange),
-                      options, std::move(handlers), [this](world_rank peer, std::string why) {
-                          if (remote_device *const lost = device_of(peer)) {
-                              lost->session().suspect(std::move(why));
-                              wake_thread();
-                          }
-                      });
+    auto launcher = make_client_launcher(std::move(sessions), facts_.position, chosen.timeout_s,
+                                         on_output, exchange);
+    DIOMP_TRY(slots_->publish(*launcher, options.conduit == "tcp" && terms.node_size == 0));
+    auto made = world::create(std::move(launcher), options, std::move(handlers),
+                              [this](world_rank peer, std::string why) {
+                                  if (remote_device *const lost = device_of(peer)) {
+                                      lost->session().suspect(std::move(why));
+                                      wake_thread();
+                                  }
+                              });
     DIOMP_TRY(made);
     world_ = made.take();
+    slots_->map(*world_);
     for (auto const &each : devices_) {
         if (has_runtime_of(*each)) {
             auto const on_session_output = [&](std::size_t, std::string_view packet) {
@@ -226,21 +228,22 @@ status client::build_world(const options &chosen) {
     return {};
 }
 
-status client::connect_to_services(const options &chosen) {
-    for (service_address const &service : chosen.services) {
-        DIOMP_TRY(connect_to(service, chosen));
-    }
-    return {};
-}
-
 result<std::unique_ptr<client>> client::connect(const options &chosen) {
     std::unique_ptr<client> made(new client);
     made->observer_ = chosen.observer;
     made->queues_ = std::make_unique<client_queues>(*made);
+    made->slots_ = std::make_unique<shared_slots>();
     if (chosen.split_threshold_bytes > 0) {
         made->facts_.split_threshold_bytes = chosen.split_threshold_bytes;
     }
-    if (status connected = made->connect_to_services(chosen); !connected) {
+    status connected;
+    for (service_address const &service : chosen.services) {
+        connected = made->connect_to(service, chosen);
+        if (!connected) {
+            break;
+        }
+    }
+    if (!connected) {
         if (chosen.job.launcher == nullptr) {
             return connected.take_failure();
         }

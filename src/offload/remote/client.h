@@ -26,6 +26,7 @@ namespace diomp::offload::remote {
 
 class queue;
 class client_queues;
+class shared_slots;
 class started_transfers;
 struct world_terms;
 
@@ -95,6 +96,8 @@ public:
     /// Whether the sessions of the devices with this index of all ranks have a common runtime.
     [[nodiscard]] bool has_runtime(int index) const { return index < facts_.num_speaking; }
     [[nodiscard]] world &ranks() { return *world_; }
+    /// Memory of sessions, of any rank, that this process loads and stores.
+    [[nodiscard]] const shared_slots &slots() const { return *slots_; }
     [[nodiscard]] std::size_t split_threshold_bytes() const { return facts_.split_threshold_bytes; }
     /// nullptr: there is no observer.
     [[nodiscard]] client_observer *observer() const { return observer_; }
@@ -117,7 +120,6 @@ public:
 private:
     client() = default;
     status connect_to(const service_address &service, const options &chosen);
-    status connect_to_services(const options &chosen);
     result<world_terms> agree_on_terms(const options &chosen, const client_exchange &exchange);
     status build_world(const options &chosen);
     void receive_frames(); ///< body of the thread
@@ -142,6 +144,7 @@ private:
     std::vector<std::unique_ptr<remote_device>> devices_;
     std::unique_ptr<client_queues> queues_;
     std::unique_ptr<world> world_;
+    std::unique_ptr<shared_slots> slots_;
     client_observer *observer_ = nullptr;
     std::atomic<bool> closing_{false};  ///< the sessions have been sent frame::stop
     std::atomic<bool> stopping_{false}; ///< the thread must end

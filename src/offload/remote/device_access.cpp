@@ -13,6 +13,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 
 namespace diomp::offload::remote {
@@ -61,6 +62,69 @@ status move_runs(client &by, world_rank owner, rma::direction dir, std::uint64_t
     });
 }
 
+/// Copies runs between memory of slots() and memory of this process.
+void copy_runs(rma::direction dir, std::byte *there, std::byte *here,
+               std::span<const rma::run> runs) {
+    for (rma::run const &each : runs) {
+        std::byte *const remote = there + each.remote;
+        std::byte *const local = here + each.local;
+        bool const is_put = dir == rma::direction::put;
+        std::memmove(is_put ? remote : local, is_put ? local : remote, each.nbytes);
+    }
+}
+
+status check_present(client &by, world_rank session) {
+    return by.ranks().name_device(session, by.slots().check_present(session));
+}
+
+/// Transfers of up to this size are complete sooner than a session could be told of them.
+constexpr std::size_t max_copied_at_once = std::size_t{64} << 10;
+
+/// Whether this process makes a transfer of memory of `own`, which it shares, itself. A started one
+/// may not wait for regions, and sessions have the acknowledgements of several travel together.
+bool is_carried_here(client &by, remote_device &own, world_rank other, std::uint64_t here,
+                     std::size_t nbytes, const transfer_start *start) {
+    if (!by.slots().has(own.rank()) || !own.slot().has(here)) {
+        return false;
+    }
+    return start == nullptr ||
+           (by.slots().has(other) && nbytes <= max_copied_at_once && own.deferred().is_empty());
+}
+
+/// A transfer of is_carried_here() with the session `other`.
+status carry_here(client &by, remote_device &own, world_rank other, rma::direction dir,
+                  std::uint64_t there, std::uint64_t here, std::span<const rma::run> runs) {
+    for (rma::run const &each : runs) {
+        DIOMP_TRY(own.check(here + each.local, each.nbytes));
+    }
+    DIOMP_TRY(by.wait_for_deferred(own));
+    if (own.has_failed()) {
+        return error(OMPX_ERR_PEER, own.session().failure());
+    }
+    auto *const local = reinterpret_cast<std::byte *>(here);
+    if (by.slots().has(other)) {
+        copy_runs(dir, reinterpret_cast<std::byte *>(there), local, runs);
+        DIOMP_TRY(check_present(by, own.rank()));
+        return check_present(by, other);
+    }
+    return by.ranks().name_device(other, move_runs(by, other, dir, there, local, runs));
+}
+
+/// Whether this process makes the blocking transfers of all own processors.
+bool shares_own_processors(client &by) {
+    world const &ranks = by.ranks();
+    auto const own = sessions_of(ranks.rank(), ranks.num_devices());
+    std::vector<bool> const &is_gpu = ranks.gpus().is_gpu[ranks.rank().index()];
+    bool shares_any = false;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        if (!is_gpu[i] && !by.slots().has(own[i])) {
+            return false;
+        }
+        shares_any = shares_any || !is_gpu[i];
+    }
+    return shares_any;
+}
+
 /// How sessions of this client reach those of another one: "shm", "tcp" or "shm and tcp"; "": there
 /// are none that do. Processors reach processors, GPUs those with their index.
 std::string name_paths_between(client &by, world_rank to) {
@@ -77,7 +141,9 @@ std::string name_paths_between(client &by, world_rank to) {
             if (own_gpus[i] != their_gpus[k] || (own_gpus[i] && !are_gpus)) {
                 continue;
             }
-            bool const is_shared = ranks.node_of(own[i]) == ranks.node_of(theirs[k]);
+            bool const is_shared =
+                ranks.node_of(own[i]) == ranks.node_of(theirs[k]) ||
+                (!own_gpus[i] && by.slots().has(own[i]) && by.slots().has(theirs[k]));
             has_shared = has_shared || is_shared;
             has_other = has_other || !is_shared;
         }
@@ -99,15 +165,17 @@ std::string describe_paths(client &by, world_rank owner) {
     std::string text;
     std::size_t index = 0;
     for (world_rank const session : sessions_of(owner, by.ranks().num_devices())) {
-        text += fmt::format("{}remote device {} by {}", text.empty() ? "" : ", ", index,
-                            by.ranks().gpus().is_gpu[owner.index()][index]
-                                ? fmt::format("rank {}", owner.value())
-                                : by.ranks().conduit().describe_path(session));
+        text += fmt::format(
+            "{}remote device {} by {}", text.empty() ? "" : ", ", index,
+            by.ranks().gpus().is_gpu[owner.index()][index] ? fmt::format("rank {}", owner.value())
+            : by.slots().has(session)                      ? "shm"
+                                      : by.ranks().conduit().describe_path(session));
         ++index;
     }
     std::string const between = name_paths_between(by, owner);
     if (!between.empty()) {
-        text += fmt::format("; from own remote devices by {}, service to service", between);
+        text += fmt::format("; from own remote devices by {}{}", between,
+                            shares_own_processors(by) ? "" : ", service to service");
     }
     return text;
 }
@@ -168,6 +236,10 @@ status move(client &by, rma::direction dir, std::uint64_t device_address, std::b
             std::span<const rma::run> runs, transfer_start *start) {
     auto owner = session_with(by, device_address);
     DIOMP_TRY(owner);
+    if (by.slots().has(owner.value())) {
+        copy_runs(dir, reinterpret_cast<std::byte *>(device_address), here, runs);
+        return check_present(by, owner.value());
+    }
     if (start != nullptr) {
         rma::run const &only = runs.front();
         return by.ranks().name_device(
@@ -184,6 +256,9 @@ status move_between(client &by, rma::direction dir, std::uint64_t there, int ind
     remote_device &own = device_at(by, index);
     auto owner = session_with(by, there, &own);
     DIOMP_TRY(owner);
+    if (is_carried_here(by, own, owner.value(), here, runs.front().nbytes, start)) {
+        return carry_here(by, own, owner.value(), dir, there, here, runs);
+    }
     bool const is_put = dir == rma::direction::put || owner.value() == own.rank();
     if (start != nullptr) {
         rma::run const &only = runs.front();

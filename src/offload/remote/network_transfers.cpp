@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "offload/remote/network_transfers.h"
 
-#include "offload/remote/device.h"
+#include "offload/remote/client.h"
 #include "offload/remote/session_control.h"
-#include "offload/remote/world.h"
 #include "transport/conduit.h"
 
 #include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
 
 namespace diomp::offload::remote {
 
 using direction = queue_recorder::direction;
 using carrier = queue_recorder::carrier;
 
+status network_transfers::check_present() const {
+    status const present = owner_.slots().check_present(device_.rank());
+    return present ? status()
+                   : error(OMPX_ERR_PEER,
+                           fmt::format("{}: {}", device_.label(), present.failure().message()));
+}
+
 status network_transfers::put(std::uint64_t address, const void *source, std::size_t nbytes) {
+    if (owner_.slots().has(device_.rank())) {
+        auto const begin = recorder_.now();
+        std::memcpy(reinterpret_cast<void *>(address), source, nbytes);
+        recorder_.moved(direction::to_device, carrier::memory, nbytes, begin);
+        return check_present();
+    }
     if (!puts_) {
         puts_ = std::make_shared<transport::completion>();
     }
     has_unordered_puts_ = true;
     recorder_.started(direction::to_device, carrier::network, nbytes);
-    return ranks_.conduit().rma()->put(device_.rank(), address, source, nbytes, *puts_);
+    return owner_.ranks().conduit().rma()->put(device_.rank(), address, source, nbytes, *puts_);
 }
 
 void network_transfers::add_get(void *destination, std::uint64_t address, std::size_t nbytes,
@@ -36,7 +51,7 @@ result<std::uint64_t> network_transfers::allocate_stage(std::size_t nbytes) {
 }
 
 status network_transfers::flush_puts() {
-    return ranks_.conduit().rma()->flush(device_.rank(), *puts_);
+    return owner_.ranks().conduit().rma()->flush(device_.rank(), *puts_);
 }
 
 status network_transfers::check_puts() {
@@ -50,12 +65,22 @@ status network_transfers::check_puts() {
 }
 
 result<bool> network_transfers::advance_gets() {
+    if (owner_.slots().has(device_.rank())) {
+        for (get const &each : std::exchange(gets_, {})) {
+            auto const begin = recorder_.now();
+            std::memcpy(each.destination, reinterpret_cast<const void *>(each.address),
+                        each.nbytes);
+            recorder_.moved(direction::from_device, carrier::memory, each.nbytes, begin);
+            DIOMP_TRY(check_present());
+        }
+        return true;
+    }
     if (!gets_completion_ && !gets_.empty()) {
         gets_completion_ = std::make_shared<transport::completion>();
         for (get const &each : gets_) {
             recorder_.started(direction::from_device, carrier::network, each.nbytes);
-            DIOMP_TRY(ranks_.conduit().rma()->get(device_.rank(), each.address, each.destination,
-                                                  each.nbytes, *gets_completion_));
+            DIOMP_TRY(owner_.ranks().conduit().rma()->get(
+                device_.rank(), each.address, each.destination, each.nbytes, *gets_completion_));
         }
     }
     if (!gets_completion_) {

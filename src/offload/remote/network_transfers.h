@@ -14,15 +14,15 @@
 
 namespace diomp::offload::remote {
 
+class client;
 class remote_device;
-class world;
 
-/// Puts start at once; gets start when the operations before them are complete. One thread at a
-/// time; nothing blocks.
+/// Puts start at once; gets start when the operations before them are complete. Those with memory
+/// that the client shares are copies, and complete then. One thread at a time; nothing blocks.
 class network_transfers {
 public:
-    network_transfers(world &ranks, remote_device &on, queue_recorder &recorder)
-        : ranks_(ranks), device_(on), recorder_(recorder) {}
+    network_transfers(client &owner, remote_device &on, queue_recorder &recorder)
+        : owner_(owner), device_(on), recorder_(recorder) {}
 
     status put(std::uint64_t address, const void *source, std::size_t nbytes);
     /// `batch`: number of the queue's batch that the get belongs to.
@@ -63,7 +63,9 @@ private:
         std::uint64_t batch;
     };
 
-    world &ranks_;
+    status check_present() const; ///< after a copy of shared memory
+
+    client &owner_;
     remote_device &device_;
     queue_recorder &recorder_;
     std::shared_ptr<transport::completion> puts_;

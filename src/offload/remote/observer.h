@@ -19,9 +19,9 @@ class client_observer {
 public:
     using time_point = std::chrono::steady_clock::time_point;
     enum class direction { to_device, from_device, between_devices };
-    /// How bytes move: inside a message or reply; by a put or get of the client; by a transfer that
-    /// the session starts.
-    enum class carrier { message, network, session };
+    /// How bytes move: inside a message or reply; by a put or get of the client; by its loads and
+    /// stores; by a transfer that the session starts.
+    enum class carrier { message, network, memory, session };
 
     client_observer() = default;
     virtual ~client_observer() = default;

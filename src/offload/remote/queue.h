@@ -35,7 +35,7 @@ class queue {
 public:
     queue(client &owner, remote_device &on, std::uint64_t number)
         : owner_(owner), device_(on), recorder_(owner.observer(), on.index()), operations_(number),
-          transfers_(owner.ranks(), on, recorder_) {}
+          transfers_(owner, on, recorder_) {}
 
     [[nodiscard]] remote_device &device() { return device_; }
 

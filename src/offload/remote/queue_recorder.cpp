@@ -3,9 +3,9 @@
 
 namespace diomp::offload::remote {
 
-void queue_recorder::added_to_message(direction which, std::size_t nbytes, time_point begin) {
+void queue_recorder::moved(direction which, carrier by, std::size_t nbytes, time_point begin) {
     if (observer_ != nullptr) {
-        observer_->moved(device_, which, carrier::message, nbytes, begin, now());
+        observer_->moved(device_, which, by, nbytes, begin, now());
     }
 }
 

@@ -26,8 +26,8 @@ public:
     [[nodiscard]] time_point now() const {
         return observer_ == nullptr ? time_point{} : std::chrono::steady_clock::now();
     }
-    /// A transfer that was given to the queue at `begin` travels inside a message.
-    void added_to_message(direction which, std::size_t nbytes, time_point begin);
+    /// A transfer that was given to the queue at `begin` travels inside a message, or is complete.
+    void moved(direction which, carrier by, std::size_t nbytes, time_point begin);
     /// A transfer starts.
     void started(direction which, carrier by, std::size_t nbytes);
     /// The puts of the network are complete.

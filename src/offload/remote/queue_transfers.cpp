@@ -51,7 +51,7 @@ status queue::put(std::uint64_t address, const void *source, std::size_t nbytes)
     if (is_small) {
         DIOMP_TRY(reserve_space(put_header_bytes + nbytes, lock));
         operations_.put(address, source, nbytes);
-        recorder_.added_to_message(direction::to_device, nbytes, begin);
+        recorder_.moved(direction::to_device, carrier::message, nbytes, begin);
         return {};
     }
     if (device_.memory().is_zero_copy(address, nbytes)) {
@@ -95,7 +95,7 @@ status queue::get(void *destination, std::uint64_t address, std::size_t nbytes) 
     if (is_small) {
         DIOMP_TRY(reserve_space(batch_builder::get_bytes, lock));
         operations_.get(destination, address, nbytes);
-        recorder_.added_to_message(direction::from_device, nbytes, begin);
+        recorder_.moved(direction::from_device, carrier::message, nbytes, begin);
         return {};
     }
     if (device_.memory().is_zero_copy(address, nbytes)) {

@@ -282,6 +282,9 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     auto arena = transport::arena::create(*made->launcher_, arena_options);
     DIOMP_TRY(arena);
     made->arena_ = arena.take();
+    if (options.may_share_memory && made->is_session(made->rank())) {
+        pass_slot(*made->launcher_, *made->arena_, made->num_clients_);
+    }
     transport::conduit_options conduit_options;
     conduit_options.network = options.conduit;
     conduit_options.dead_peer_timeout_s = options.dead_peer_timeout_s;

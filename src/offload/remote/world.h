@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "messaging/engine.h"
 #include "transport/types.h"
 
@@ -194,5 +195,41 @@ private:
     std::vector<std::optional<transport::memory_kind>> device_memory_; ///< [rank]
     std::vector<std::string> node_names_;                              ///< [rank]
 };
+
+/// Memory of sessions on the host of a client: it maps the memory of their devices, at its address
+/// in the world, and copies there instead of putting and getting. Each of these sessions passes the
+/// descriptor of its memory at start-up. Messages take the network as between other ranks. At a
+/// client; fixed after map(), any thread then.
+class shared_slots {
+public:
+    shared_slots();
+    ~shared_slots();
+    shared_slots(const shared_slots &) = delete;
+    shared_slots &operator=(const shared_slots &) = delete;
+
+    /// Publishes where sessions of this host can pass their memory, or that none shall. Call before
+    /// the world is created.
+    status publish(launch::launcher &launcher, bool may_share);
+    /// Maps what sessions have passed; the others are reached by the network. Call when the world
+    /// is complete. Does not block.
+    void map(const world &ranks);
+
+    /// Whether this process can load and store the memory of a session.
+    [[nodiscard]] bool has(world_rank session) const {
+        return session.index() < is_mapped_.size() && is_mapped_[session.index()];
+    }
+    /// An error if a session of has() has ended: loads and stores do not notice.
+    [[nodiscard]] status check_present(world_rank session) const;
+
+private:
+    unique_fd listener_;
+    std::string secret_;          ///< in what sessions pass
+    std::vector<bool> is_mapped_; ///< [rank]; empty: none
+    std::unique_ptr<transport::node_watch> watch_;
+};
+
+/// At a session: passes the memory of this rank to the clients of this host that accept it. Call
+/// between two fences of the world, after that of publish(). Does not block.
+void pass_slot(launch::launcher &launcher, const transport::arena &memory, int num_clients);
 
 } // namespace diomp::offload::remote

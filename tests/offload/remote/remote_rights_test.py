@@ -128,9 +128,10 @@ class remote_rights_test(remote_case):
 
     def test_confined_sessions_share_no_memory(self):
         """Unlike others: a session of another client could take the memory."""
-        for options, path in ((["--confine", "available"], "tcp"), ([], "shm")):
+        for options, paths in ((["--confine", "available"], "by tcp.*; from own remote devices by tcp, service to service"),
+                               ([], "by shm; from own remote devices by shm")):
             lender = service(self, *options, devices=2)
-            self.assertRegex(self.paths(lender), rf"from own remote devices by {path}, service to service")
+            self.assertRegex(self.paths(lender), f"remote device 0 {paths}")
 
     def test_a_crash_of_a_confined_session_is_reported(self):
         lender = service(self, "--confine", "available")
