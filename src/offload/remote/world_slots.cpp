@@ -52,10 +52,11 @@ std::optional<passed_slot> decode(const transport::descriptor_bundle &bundle,
     slot.owner = world_rank(static_cast<int>(packet.number<std::uint32_t>()));
     slot.offset = packet.number<std::uint64_t>();
     struct stat file{};
-    bool const is_good =
-        packet.ok() && slot.secret == secret && ranks.is_session(slot.owner) &&
-        bundle.fds.size() == 2 && ::fstat(bundle.fds.front().get(), &file) == 0 &&
-        slot.offset + ranks.arena().usable_bytes() <= static_cast<std::uint64_t>(file.st_size);
+    bool is_good = packet.ok() && slot.secret == secret && ranks.is_session(slot.owner) &&
+                   bundle.fds.size() == 2 && ::fstat(bundle.fds.front().get(), &file) == 0;
+    auto const nbytes = static_cast<std::uint64_t>(file.st_size);
+    is_good =
+        is_good && slot.offset <= nbytes && ranks.arena().usable_bytes() <= nbytes - slot.offset;
     return is_good ? std::optional(std::move(slot)) : std::nullopt;
 }
 
