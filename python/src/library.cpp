@@ -3,7 +3,6 @@
 #include "library.h"
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <diomp/binding.hpp>
 #include <nanobind/stl/string.h>
@@ -31,23 +30,29 @@ void fail(const char *function, const std::string &arguments, int status, const 
 
 namespace {
 
-std::atomic<bool> g_are_threads_stopped = false;
-std::atomic<int> g_num_returning = 0; ///< threads that take the GIL again
-std::thread::id g_last_thread;        ///< set before g_are_threads_stopped
-pid_t const g_process = ::getpid();   ///< that has the threads: not a forked one
+thread_gate g_returning;            ///< threads that take the GIL again
+std::thread::id g_last_thread;      ///< set before g_returning is closed
+pid_t const g_process = ::getpid(); ///< that has the threads: not a forked one
 
 } // namespace
 
+void thread_gate::close() {
+    nb::gil_scoped_release const released;
+    is_closed_.store(true);
+    while (num_inside_.load() != 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
 released_gil::~released_gil() {
-    g_num_returning.fetch_add(1);
-    if (g_are_threads_stopped.load() && std::this_thread::get_id() != g_last_thread) {
-        g_num_returning.fetch_sub(1);
-        for (;;) {
-            ::pause();
-        }
+    bool const has_entered = g_returning.enter();
+    while (!has_entered && std::this_thread::get_id() != g_last_thread) {
+        ::pause();
     }
     PyEval_RestoreThread(state_);
-    g_num_returning.fetch_sub(1);
+    if (has_entered) {
+        g_returning.leave();
+    }
 }
 
 void stop_threads() {
@@ -55,11 +60,7 @@ void stop_threads() {
         return;
     }
     g_last_thread = std::this_thread::get_id();
-    g_are_threads_stopped.store(true);
-    nb::gil_scoped_release const released;
-    while (g_num_returning.load() != 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    g_returning.close();
 }
 
 bool is_single_node() {

@@ -2,6 +2,7 @@
 // What all parts of the module share: status codes as exceptions, and calls without the GIL.
 #pragma once
 
+#include <atomic>
 #include <diomp.h>
 #include <nanobind/nanobind.h>
 #include <string>
@@ -24,6 +25,27 @@ inline int check(int status) {
     }
     return status;
 }
+
+/// Counts the threads in a section of code until it is closed.
+class thread_gate {
+public:
+    /// False: it is closed. Otherwise leave() must follow.
+    bool enter() {
+        num_inside_.fetch_add(1);
+        if (is_closed_.load()) {
+            leave();
+            return false;
+        }
+        return true;
+    }
+    void leave() { num_inside_.fetch_sub(1); }
+    /// Blocks without the GIL until no thread is inside. Call with the GIL.
+    void close();
+
+private:
+    std::atomic<bool> is_closed_ = false;
+    std::atomic<int> num_inside_ = 0;
+};
 
 /// Releases the GIL while it exists. Once stop_threads() has been called, other threads than its
 /// caller do not return from the destructor: CPython before 3.14 would end them in it by

@@ -3,17 +3,13 @@
 
 #include "array.h"
 
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace diomp::python {
 
 namespace {
 
-std::atomic<bool> g_is_stopped = false;
-std::atomic<int> g_num_running = 0; ///< threads in user_operator::apply
+thread_gate g_running; ///< threads in user_operator::apply
 
 } // namespace
 
@@ -59,13 +55,12 @@ ompx_type_t user_operator::type_for(const char *function, PyArrayObject *array) 
 
 void user_operator::apply(void *inout, const void *in, std::size_t count, ompx_type_t type,
                           void *context) {
-    struct running {
-        running() { g_num_running.fetch_add(1); }
-        ~running() { g_num_running.fetch_sub(1); }
-    } const counted;
-    if (g_is_stopped.load()) {
+    if (!g_running.enter()) {
         return;
     }
+    struct running {
+        ~running() { g_running.leave(); }
+    } const counted;
     nb::gil_scoped_acquire const acquired;
     auto &self = *static_cast<user_operator *>(context);
     try {
@@ -133,13 +128,7 @@ reduction reduction_of(const char *function, nb::handle op, PyArrayObject *array
     return {predefined, type};
 }
 
-void user_operator::stop() {
-    nb::gil_scoped_release const released;
-    g_is_stopped.store(true);
-    while (g_num_running.load() != 0) { // ends when the functions return
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-}
+void user_operator::stop() { g_running.close(); } // ends when the functions return
 
 namespace {
 

@@ -73,10 +73,6 @@ void copy_runs(rma::direction dir, std::byte *there, std::byte *here,
     }
 }
 
-status check_present(client &by, world_rank session) {
-    return by.ranks().name_device(session, by.slots().check_present(session));
-}
-
 /// Transfers of up to this size are complete sooner than a session could be told of them.
 constexpr std::size_t max_copied_at_once = std::size_t{64} << 10;
 
@@ -104,8 +100,8 @@ status carry_here(client &by, remote_device &own, world_rank other, rma::directi
     auto *const local = reinterpret_cast<std::byte *>(here);
     if (by.slots().has(other)) {
         copy_runs(dir, reinterpret_cast<std::byte *>(there), local, runs);
-        DIOMP_TRY(check_present(by, own.rank()));
-        return check_present(by, other);
+        DIOMP_TRY(by.slots().check_present(own.rank()));
+        return by.slots().check_present(other);
     }
     return by.ranks().name_device(other, move_runs(by, other, dir, there, local, runs));
 }
@@ -238,7 +234,7 @@ status move(client &by, rma::direction dir, std::uint64_t device_address, std::b
     DIOMP_TRY(owner);
     if (by.slots().has(owner.value())) {
         copy_runs(dir, reinterpret_cast<std::byte *>(device_address), here, runs);
-        return check_present(by, owner.value());
+        return by.slots().check_present(owner.value());
     }
     if (start != nullptr) {
         rma::run const &only = runs.front();

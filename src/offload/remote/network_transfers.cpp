@@ -15,19 +15,12 @@ namespace diomp::offload::remote {
 using direction = queue_recorder::direction;
 using carrier = queue_recorder::carrier;
 
-status network_transfers::check_present() const {
-    status const present = owner_.slots().check_present(device_.rank());
-    return present ? status()
-                   : error(OMPX_ERR_PEER,
-                           fmt::format("{}: {}", device_.label(), present.failure().message()));
-}
-
 status network_transfers::put(std::uint64_t address, const void *source, std::size_t nbytes) {
     if (owner_.slots().has(device_.rank())) {
         auto const begin = recorder_.now();
         std::memcpy(reinterpret_cast<void *>(address), source, nbytes);
         recorder_.moved(direction::to_device, carrier::memory, nbytes, begin);
-        return check_present();
+        return owner_.slots().check_present(device_.rank());
     }
     if (!puts_) {
         puts_ = std::make_shared<transport::completion>();
@@ -71,7 +64,7 @@ result<bool> network_transfers::advance_gets() {
             std::memcpy(each.destination, reinterpret_cast<const void *>(each.address),
                         each.nbytes);
             recorder_.moved(direction::from_device, carrier::memory, each.nbytes, begin);
-            DIOMP_TRY(check_present());
+            DIOMP_TRY(owner_.slots().check_present(device_.rank()));
         }
         return true;
     }

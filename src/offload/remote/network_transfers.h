@@ -63,8 +63,6 @@ private:
         std::uint64_t batch;
     };
 
-    status check_present() const; ///< after a copy of shared memory
-
     client &owner_;
     remote_device &device_;
     queue_recorder &recorder_;

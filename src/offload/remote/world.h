@@ -218,13 +218,15 @@ public:
     [[nodiscard]] bool has(world_rank session) const {
         return session.index() < is_mapped_.size() && is_mapped_[session.index()];
     }
-    /// An error if a session of has() has ended: loads and stores do not notice.
+    /// An error if a session of has() has ended: loads and stores do not notice. It names the
+    /// device.
     [[nodiscard]] status check_present(world_rank session) const;
 
 private:
     unique_fd listener_;
-    std::string secret_;          ///< in what sessions pass
-    std::vector<bool> is_mapped_; ///< [rank]; empty: none
+    std::string secret_;           ///< in what sessions pass
+    const world *ranks_ = nullptr; ///< of map()
+    std::vector<bool> is_mapped_;  ///< [rank]; empty: none
     std::unique_ptr<transport::node_watch> watch_;
 };
 

@@ -106,19 +106,17 @@ void shared_slots::map(const world &ranks) {
     if (!listener.valid()) {
         return;
     }
+    ranks_ = &ranks;
     is_mapped_.resize(static_cast<std::size_t>(ranks.size()));
     for (;;) {
         auto bundle = transport::receive_descriptors(listener.get(), 0);
-        if (!bundle && bundle.failure().code() == OMPX_ERR_TIMEOUT) {
+        if (!bundle) { // there is none left, usually
+            log(log_level::debug, "no further memory of sessions: {}", bundle.failure().message());
             return;
         }
-        auto const slot = bundle ? decode(bundle.value(), secret_, ranks) : std::nullopt;
+        auto const slot = decode(bundle.value(), secret_, ranks);
         if (!slot || has(slot->owner)) {
-            log(log_level::debug, "memory of a device on this host is not shared: {}",
-                bundle ? "unexpected values" : bundle.failure().message());
-            if (!bundle) {
-                return;
-            }
+            log(log_level::debug, "unexpected values with memory of a session");
             continue;
         }
         auto &fds = bundle.value().fds;
@@ -130,8 +128,9 @@ void shared_slots::map(const world &ranks) {
 }
 
 status shared_slots::check_present(world_rank session) const {
-    return watch_->has_ended(session) ? status(error(OMPX_ERR_PEER, "its session has ended"))
-                                      : status();
+    return watch_->has_ended(session)
+               ? ranks_->name_device(session, error(OMPX_ERR_PEER, "its session has ended"))
+               : status();
 }
 
 void pass_slot(launch::launcher &launcher, const transport::arena &memory, int num_clients) {
