@@ -2,6 +2,7 @@
 #include "rma/internal/registered_transfers.h"
 
 #include "memory/memory.h"
+#include "rma/internal/message_copies.h"
 #include "transport/conduit.h"
 
 #include <fmt/core.h>
