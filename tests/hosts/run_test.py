@@ -42,8 +42,7 @@ class run_test(unittest.TestCase):
     def ends(self, process, message):
         """The job ends in time with one message, and leaves nothing on any host, also if that cannot be reached."""
         began = time.monotonic()
-        _, err = process.communicate(timeout=hosts.LIMIT_S)
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        _, err = process.communicate(timeout=END_LIMIT_S)
         said = [line for line in err.splitlines() if line.startswith("diomp-run: ")]
         self.assertRegex(said[0], message)
         for host in hosts.HOSTS:
@@ -108,9 +107,7 @@ class run_test(unittest.TestCase):
         lost = hosts.HOSTS[1]
         agents = hosts.processes(lost, "--agent")
         hosts.send_signal(lost, "STOP", agents)
-        began = time.monotonic()
-        _, err = process.communicate(timeout=hosts.LIMIT_S)
-        self.assertLess(time.monotonic() - began, END_LIMIT_S)
+        _, err = process.communicate(timeout=END_LIMIT_S)
         self.assertIn(f"lost host {lost} (ranks 1 to 1): no word from it for {TIMEOUT_S} s", err)
         # Finds its head gone. What belonged to the remote shell may be so already.
         hosts.console(lost, f"kill -CONT {' '.join(map(str, agents))} 2>&1")
