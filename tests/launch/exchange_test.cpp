@@ -37,6 +37,13 @@ TEST(exchange, releases_when_the_last_rank_enters_and_sends_what_is_new) {
     EXPECT_EQ(release(space), (std::vector<local::entry>{{5, "c", "3"}}));
 }
 
+TEST(exchange, knows_who_is_late) {
+    exchange space(4, 3);
+    EXPECT_TRUE(space.late_ranks().empty()); // nobody waits
+    ASSERT_TRUE(space.enter_fence(5));
+    EXPECT_EQ(space.late_ranks(), (std::vector<int>{4, 6}));
+}
+
 TEST(exchange, a_fence_without_values_is_one_packet) {
     for (bool const forget : {false, true}) {
         auto const packets = release_packets({}, 2, forget);

@@ -83,6 +83,14 @@ class launcher_case(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([each[:3] for each in DESCRIPTION.findall(done.stdout)], [("singleton", "0", "1")] * size)
 
+    def check_absent_rank(self, variable, **how):
+        """Rank 1, by this variable, is another program, for which rank 0 does not wait for ever."""
+        script = f'if [ "${variable}" = 1 ]; then exec sleep 60; fi; exec "{PROGRAM}"'
+        done = self.job(2, "sh", "-c", script, DIOMP_WARN_AFTER="1", DIOMP_TIMEOUT="2", **how)
+        self.check_failed(done)
+        self.assertRegex(done.stderr, r"warning: has been waiting for other ranks to join the job .* for 1 s")
+        self.assertIn("timed out after 10 s waiting for other ranks to join the job", done.stderr)
+
     def remote_shell(self):
         """The path of a remote shell to hosts that are names."""
         if os.geteuid() != 0 or subprocess.run(["unshare", "--uts", "true"], check=False).returncode != 0:
@@ -142,6 +150,9 @@ class mpirun_test(launcher_case):
     def test_rank_that_dies(self):
         self.check_failed(self.job(3, PROBE, "crash", "1"), 128 + signal.SIGABRT)
 
+    def test_rank_that_never_joins(self):
+        self.check_absent_rank("PMIX_RANK")
+
     def test_mpirun_killed(self):
         for what, waiting in ("watch", 2), ("compute", 3):
             with subprocess.Popen([self.mpirun, "-n", "3", "--oversubscribe", PROBE, what, "0"], env=self.environment,
@@ -166,8 +177,9 @@ class hydra_test(launcher_case):
         super().setUp()
         self.need("mpiexec.hydra")
 
-    def job(self, size, *words, options=(), version=None):
-        variables = {} if version is None else {"DIOMP_LAUNCH_PMI_VERSION": str(version)}
+    def job(self, size, *words, options=(), version=None, **variables):
+        if version is not None:
+            variables["DIOMP_LAUNCH_PMI_VERSION"] = str(version)
         return self.run_words("mpiexec.hydra", "-n", str(size), *options, *words, **variables)
 
     def test_one_rank(self):
@@ -217,6 +229,12 @@ class hydra_test(launcher_case):
 
     def test_rank_that_dies(self):
         self.check_failed(self.job(3, PROBE, "crash", "1"))
+
+    def test_rank_that_never_joins(self):
+        self.check_absent_rank("PMI_RANK")
+
+    def test_rank_that_never_joins_with_the_second_version(self):
+        self.check_absent_rank("PMI_RANK", version=2)
 
     def test_job_by_port_is_an_error(self):
         done = self.job(2, PROBE, "exchange", options=["-pmi-port"])

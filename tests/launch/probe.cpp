@@ -90,6 +90,11 @@ void describe(const launch::launcher &job) {
                 info.local_size, ranks.c_str(), info.job_id.c_str());
 }
 
+int enter_fence(launch::launcher &job) {
+    auto fenced = job.fence();
+    return fenced ? 0 : complain(fenced.failure());
+}
+
 /// As a rank that computes.
 int wait_for_ever() {
     std::puts("waiting");
@@ -136,6 +141,8 @@ int main(int argc, char **argv) {
         std::_Exit(1); // as the runtime does, without waiting for the end
     } else if (what == "leave" && is_chosen) {
         std::_Exit(0);
+    } else if (what == "stop") {
+        status = is_chosen ? wait_for_ever() : enter_fence(job);
     } else if (what == "compute") {
         status = wait_for_ever();
     } else if (what == "watch" && !is_chosen) {

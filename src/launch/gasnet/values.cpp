@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/gasnet/values.h"
 
+#include "launch/fence_wait.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <sched.h>
 
@@ -40,6 +43,7 @@ std::string_view take_text(std::string_view &packed) {
 
 values::values(const gasnet_client &job)
     : job_(job), rank_(gex_TM_QueryRank(job.team)), size_(gex_TM_QuerySize(job.team)),
+      limits_(fence_limits::from([](const char *name) { return std::getenv(name); })),
       known_(size_) {
     g_values = this;
     gex_AM_Entry_t table[] = {{chunk_handler, reinterpret_cast<gex_AM_Fn_t>(&on_chunk),
@@ -117,9 +121,13 @@ status values::fence() {
     for (gex_Rank_t step = 1; step < size_; ++step) {
         send((rank_ + step) % size_, number_, own);
     }
-    while (num_complete_ < size_ - 1) {
+    fence_wait waiting(limits_);
+    for (unsigned round = 1; num_complete_ < size_ - 1; ++round) {
         gasnet_AMPoll();
         ::sched_yield();
+        if (constexpr unsigned rounds_per_check = 1024; round % rounds_per_check == 0) {
+            DIOMP_TRY(waiting.check());
+        }
     }
     std::lock_guard const guard(mutex_);
     unpack(rank_, own);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "launch/fence_limits.h"
 #include "launch/gasnet/client.h"
 
 #include <atomic>
@@ -47,6 +48,7 @@ private:
     const gasnet_client &job_;
     gex_Rank_t rank_;
     gex_Rank_t size_;
+    fence_limits limits_;
     std::mutex mutex_; ///< not held during calls of GASNet
     std::string unpublished_;
     std::map<std::uint32_t, contributions> incoming_;                    ///< by fence

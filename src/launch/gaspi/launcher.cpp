@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/gaspi/launcher.h"
 
+#include "launch/fence_wait.h"
 #include "launch/gaspi/kv_area.h"
 #include "launch/gaspi/process.h"
 #include "launch/host.h"
@@ -33,6 +34,7 @@ public:
     [[nodiscard]] const char *name() const override { return "gaspi"; }
 
     status start(int rank, int size) {
+        limits_ = fence_limits::from([](const char *name) { return std::getenv(name); });
         info_.rank = world_rank(rank);
         info_.size = size;
         info_.host = host_name();
@@ -150,9 +152,10 @@ private:
     }
 
     /// Waits for a notification of a rank. OMPX_ERR_PEER if the rank ends before.
-    static status wait_for_notification(gaspi_notification_id_t id, int from) {
+    status wait_for_notification(gaspi_notification_id_t id, int from) const {
         constexpr int num_yields = 1000;
         auto last_check = clock::now();
+        fence_wait waiting(limits_, fmt::format("rank {}", from));
         gaspi_notification_id_t first = 0;
         for (int i = 0;
              gaspi_notify_waitsome(kv_area_id, id, 1, &first, GASPI_TEST) != GASPI_SUCCESS; ++i) {
@@ -167,6 +170,7 @@ private:
                     return error(OMPX_ERR_PEER,
                                  fmt::format("rank {} has ended without a notification", from));
                 }
+                DIOMP_TRY(waiting.check());
             }
         }
         gaspi_notification_t value = 0;
@@ -175,6 +179,7 @@ private:
     }
 
     job_info info_;
+    fence_limits limits_;
     std::mutex mutex_; ///< queue, read buffer and kv_areas_; not held while a fence waits
     std::vector<std::vector<std::byte>> kv_areas_; ///< [world rank], as last read
     unsigned round_ = 0; ///< alternates between two notifications per step

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "launch/pmi/connection.h"
 
+#include "launch/fence_wait.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -24,7 +27,7 @@ std::string command_of(const fields &reply) {
 
 } // namespace
 
-result<pmi_connection> pmi_connection::adopt(int fd) {
+result<pmi_connection> pmi_connection::adopt(int fd, const fence_limits &limits) {
     int type = 0;
     socklen_t length = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
@@ -45,7 +48,7 @@ result<pmi_connection> pmi_connection::adopt(int fd) {
     if (!watch.valid() || epoll_ctl(watch.get(), EPOLL_CTL_ADD, fd, &end) != 0) {
         return system_error("cannot watch the PMI launcher's socket", errno);
     }
-    return pmi_connection(std::move(socket), std::move(watch));
+    return pmi_connection(std::move(socket), std::move(watch), limits);
 }
 
 result<fields> pmi_connection::query_line(const fields &request, std::string_view expected) {
@@ -151,8 +154,16 @@ status pmi_connection::fill(std::size_t bytes) {
 
 status pmi_connection::receive() {
     std::array<char, 4096> chunk{};
+    fence_wait waiting(limits_);
     while (true) {
-        ssize_t const size = recv(socket_.get(), chunk.data(), chunk.size(), 0);
+        pollfd ready{socket_.get(), POLLIN, 0};
+        int const num_ready = poll(&ready, 1, waiting.due_ms());
+        if (num_ready == 0) {
+            DIOMP_TRY(waiting.check());
+            continue;
+        }
+        ssize_t const size =
+            num_ready < 0 ? -1 : recv(socket_.get(), chunk.data(), chunk.size(), 0);
         if (size > 0) {
             buffer_.append(chunk.data(), static_cast<std::size_t>(size));
             return {};

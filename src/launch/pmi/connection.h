@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "launch/fence_limits.h"
 #include "launch/pmi/text.h"
 
 #include <condition_variable>
@@ -18,8 +19,9 @@ namespace diomp::launch::pmi {
 class pmi_connection {
 public:
     /// Takes ownership of the descriptor and sets FD_CLOEXEC. If it is not a stream socket, returns
-    /// an error and leaves it unchanged.
-    static result<pmi_connection> adopt(int fd);
+    /// an error and leaves it unchanged. `limits`: of the waits for replies, since the launcher
+    /// replies to a fence when all ranks are in it.
+    static result<pmi_connection> adopt(int fd, const fence_limits &limits);
 
     /// Sends a PMI-1 line and waits for the reply. `expected` is the reply's cmd. Any thread: a
     /// value may be read while another thread waits for the end of a fence.
@@ -33,8 +35,8 @@ public:
     [[nodiscard]] int watch_fd() const { return watch_.get(); }
 
 private:
-    pmi_connection(unique_fd socket, unique_fd watch)
-        : socket_(std::move(socket)), watch_(std::move(watch)),
+    pmi_connection(unique_fd socket, unique_fd watch, const fence_limits &limits)
+        : socket_(std::move(socket)), watch_(std::move(watch)), limits_(limits),
           queries_(std::make_unique<queries>()) {}
 
     using receive_function = result<fields> (pmi_connection::*)();
@@ -52,6 +54,7 @@ private:
 
     unique_fd socket_;
     unique_fd watch_;
+    fence_limits limits_;
     std::string buffer_; ///< received, not yet parsed; of the thread that reads
     /// The queries of all threads. Replies to different commands may come in any order.
     struct queries {

@@ -186,7 +186,7 @@ result<std::unique_ptr<launcher>> join(const environment &lookup) {
                          number->failure().remedy());
         }
     }
-    auto wire = pmi_connection::adopt(fd.value());
+    auto wire = pmi_connection::adopt(fd.value(), fence_limits::from(lookup));
     DIOMP_TRY(wire);
     auto joined = std::make_unique<pmi_launcher>(wire.take(), version.value());
     const char *const job = lookup("PMI_JOBID");

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/service_thread.h"
 #include "base/unique_fd.h"
+#include "launch/fence_wait.h"
 #include "launch/host.h"
 #include "launch/pmix/library.h"
 #include "launch/same_node.h"
@@ -15,9 +16,14 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -48,6 +54,36 @@ void on_end_of_job(std::size_t /*handler*/, pmix_status_t /*status*/,
 }
 
 void ignore_registration(pmix_status_t /*status*/, std::size_t /*handler*/, void * /*data*/) {}
+
+/// A fence that PMIx's thread ends. Shared with it, since the waiting rank may give up before.
+struct running_fence {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<pmix_status_t> outcome;
+
+    static void on_end(pmix_status_t outcome, void *data) {
+        std::unique_ptr<std::shared_ptr<running_fence>> const self(
+            static_cast<std::shared_ptr<running_fence> *>(data));
+        std::lock_guard const guard((*self)->mutex);
+        (*self)->outcome = outcome;
+        (*self)->changed.notify_all();
+    }
+
+    /// Waits for the end. OMPX_ERR_TIMEOUT: other ranks are not in the fence.
+    result<pmix_status_t> wait(const fence_limits &limits) {
+        fence_wait waiting(limits);
+        std::unique_lock lock(mutex);
+        while (!outcome) {
+            if (int const due_ms = waiting.due_ms(); due_ms < 0) {
+                changed.wait(lock);
+            } else if (changed.wait_for(lock, std::chrono::milliseconds(due_ms)) ==
+                       std::cv_status::timeout) {
+                DIOMP_TRY(waiting.check());
+            }
+        }
+        return *outcome;
+    }
+};
 
 void set_flag(pmix_info_t &info, const char *key, bool value) {
     std::memset(&info, 0, sizeof info);
@@ -85,8 +121,10 @@ private:
 
 class pmix_launcher final : public launcher {
 public:
-    pmix_launcher(const library &functions, int collect_limit, bool under_orte)
-        : pmix_(functions), collect_limit_(collect_limit), under_orte_(under_orte) {}
+    pmix_launcher(const library &functions, const fence_limits &limits, int collect_limit,
+                  bool under_orte)
+        : pmix_(functions), limits_(limits), collect_limit_(collect_limit),
+          under_orte_(under_orte) {}
     pmix_launcher(const pmix_launcher &) = delete;
     pmix_launcher &operator=(const pmix_launcher &) = delete;
     ~pmix_launcher() override {
@@ -249,9 +287,17 @@ private:
     status run_fence(const pmix_proc_t *processes, std::size_t count, bool collect) {
         std::array<pmix_info_t, 1> directives{};
         set_flag(directives[0], PMIX_COLLECT_DATA, collect);
-        if (pmix_status_t const rc =
-                pmix_.fence(processes, count, directives.data(), directives.size());
-            rc != PMIX_SUCCESS) {
+        auto const running = std::make_shared<running_fence>();
+        auto for_thread = std::make_unique<std::shared_ptr<running_fence>>(running);
+        pmix_status_t rc = pmix_.fence_nb(processes, count, directives.data(), directives.size(),
+                                          running_fence::on_end, for_thread.get());
+        if (rc == PMIX_SUCCESS) {
+            [[maybe_unused]] auto *const owned_by_thread = for_thread.release();
+            auto outcome = running->wait(limits_);
+            DIOMP_TRY(outcome);
+            rc = outcome.value();
+        }
+        if (rc != PMIX_SUCCESS && rc != PMIX_OPERATION_SUCCEEDED) {
             return failure("the fence over the ranks of the job has failed", rc);
         }
         return {};
@@ -363,6 +409,7 @@ private:
     }
 
     library pmix_;
+    fence_limits limits_;
     int collect_limit_;
     bool under_orte_; ///< mpirun of Open MPI 4 and before
     unique_fd watch_;
@@ -388,7 +435,8 @@ result<std::unique_ptr<launcher>> join(const environment &lookup) {
     const char *const limit = lookup(collect_limit_variable);
     const char *const mpirun_address = lookup("OMPI_MCA_orte_hnp_uri");
     auto joined = std::make_unique<pmix_launcher>(
-        functions.value(), limit != nullptr ? std::atoi(limit) : std::numeric_limits<int>::max(),
+        functions.value(), fence_limits::from(lookup),
+        limit != nullptr ? std::atoi(limit) : std::numeric_limits<int>::max(),
         mpirun_address != nullptr);
     // Namespaces of Open MPI 4 have 16 bits; the address of its mpirun distinguishes two such jobs.
     DIOMP_TRY(joined->start(lookup("PMIX_NAMESPACE"), mpirun_address));

@@ -37,7 +37,7 @@ result<library> load_library() {
         resolve(handle, "PMIx_Finalize", functions.finalize) &&
         resolve(handle, "PMIx_Put", functions.put) &&
         resolve(handle, "PMIx_Commit", functions.commit) &&
-        resolve(handle, "PMIx_Fence", functions.fence) &&
+        resolve(handle, "PMIx_Fence_nb", functions.fence_nb) &&
         resolve(handle, "PMIx_Get", functions.get) &&
         resolve(handle, "PMIx_Abort", functions.abort) &&
         resolve(handle, "PMIx_Register_event_handler", functions.register_event_handler) &&

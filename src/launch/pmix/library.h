@@ -15,7 +15,7 @@ struct library {
     decltype(&PMIx_Finalize) finalize = nullptr;
     decltype(&PMIx_Put) put = nullptr;
     decltype(&PMIx_Commit) commit = nullptr;
-    decltype(&PMIx_Fence) fence = nullptr;
+    decltype(&PMIx_Fence_nb) fence_nb = nullptr;
     decltype(&PMIx_Get) get = nullptr;
     decltype(&PMIx_Abort) abort = nullptr;
     decltype(&PMIx_Register_event_handler) register_event_handler = nullptr;

@@ -28,6 +28,16 @@ std::vector<launch::local::entry> exchange::take_entries() {
     return std::exchange(new_entries_, {});
 }
 
+std::vector<int> exchange::late_ranks() const {
+    std::vector<int> late;
+    for (std::size_t i = 0; waiting_ > 0 && i < in_fence_.size(); ++i) {
+        if (!in_fence_[i]) {
+            late.push_back(first_ + static_cast<int>(i));
+        }
+    }
+    return late;
+}
+
 std::vector<shared_packet> release_packets(std::vector<launch::local::entry> entries, int ranks,
                                            bool invalidate) {
     std::erase_if(entries, [ranks](const launch::local::entry &each) {

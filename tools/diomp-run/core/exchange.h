@@ -26,6 +26,8 @@ public:
     /// Returns the values published since the last call and resets the fence. Call when all ranks
     /// are in it.
     std::vector<launch::local::entry> take_entries();
+    /// Returns the ranks that are not in the fence in which others are; none if no rank is.
+    [[nodiscard]] std::vector<int> late_ranks() const;
     [[nodiscard]] int ranks() const { return static_cast<int>(in_fence_.size()); }
 
 private:

@@ -2,7 +2,10 @@
 #include "rank_failures.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace diomp::run {
@@ -19,17 +22,56 @@ int abort_status(int code) { return code & 0xff; }
 } // namespace
 
 result<std::unique_ptr<rank_failures>> rank_failures::create(event_loop &loop, int ranks,
+                                                             const launch::fence_limits &limits,
                                                              handlers on) {
     std::unique_ptr<rank_failures> made(new rank_failures(ranks, std::move(on)));
     auto wait = add_timer(loop, [self = made.get()] { self->on_timer(); });
     DIOMP_TRY(wait);
     made->timer_ = wait.take();
+    auto start = fence_watch::create(
+        loop, limits,
+        {.on_warning =
+             [self = made.get()](double waited_s) {
+                 self->on_.on_warning("warning: " + self->describe_wait(waited_s));
+             },
+         .on_timeout =
+             [self = made.get()](double waited_s) {
+                 self->on_.on_cause(
+                     {.exit_status = 1,
+                      .message = self->describe_wait(waited_s) + " (DIOMP_TIMEOUT); ending the job",
+                      .after_timeout = true,
+                      .shows_stacks = true});
+             }});
+    DIOMP_TRY(start);
+    made->start_ = start.take();
     return made;
 }
 
 void rank_failures::on_join(int rank) {
     tracker_.join(rank);
+    watch_start(); // its first fence follows
     check_premature_exit();
+}
+
+void rank_failures::on_fence(describe_late late) {
+    late_ = std::move(late);
+    watch_start();
+}
+
+void rank_failures::on_fence_done() {
+    late_ = nullptr;
+    start_->end();
+}
+
+void rank_failures::watch_start() {
+    if (!is_stopped_) {
+        start_->begin();
+    }
+}
+
+void rank_failures::stop() {
+    is_stopped_ = true;
+    start_->end();
 }
 
 void rank_failures::on_finalize(int rank) {
@@ -66,6 +108,27 @@ std::string rank_failures::describe_abort(int rank, int code) const {
     auto const peer = causes_.lost_by(rank);
     return fmt::format("{} aborted the job with status {}{}", on_.describe_rank(rank), code,
                        peer ? fmt::format(", after it had lost rank {}", *peer) : "");
+}
+
+std::string rank_failures::describe_wait(double waited_s) const {
+    constexpr std::size_t max_named = 4;
+    auto const absent = tracker_.absent_ranks();
+    std::vector<std::string> late;
+    if (!absent.empty()) {
+        std::ranges::transform(absent, std::back_inserter(late), on_.describe_rank);
+    } else if (late_) {
+        late = late_();
+    }
+    std::size_t const total = late.size();
+    if (total == 0) { // on each host some ranks are in the fence, and some are not
+        return fmt::format("ranks have not continued the start of the job for {:g} s", waited_s);
+    }
+    late.resize(std::min(total, max_named));
+    return fmt::format("{}{} {} not {}; the others have waited for {:g} s", fmt::join(late, ", "),
+                       total > max_named ? fmt::format(" and {} more", total - max_named) : "",
+                       total == 1 ? "has" : "have",
+                       absent.empty() ? "continued the start of the job" : "joined the job",
+                       waited_s);
 }
 
 void rank_failures::check_premature_exit() {

@@ -41,4 +41,14 @@ std::optional<rank_tracker::premature_exit> rank_tracker::find_premature_exit() 
                                                        : "without having joined the job")};
 }
 
+std::vector<int> rank_tracker::absent_ranks() const {
+    std::vector<int> absent;
+    for (std::size_t rank = 0; rank < flags_.size(); ++rank) {
+        if ((flags_[rank] & joined) == 0) {
+            absent.push_back(static_cast<int>(rank));
+        }
+    }
+    return absent;
+}
+
 } // namespace diomp::run

@@ -31,6 +31,8 @@ public:
     };
     /// Returns a premature exit, if there is one. Takes constant time: called after every event.
     [[nodiscard]] std::optional<premature_exit> find_premature_exit() const;
+    /// Returns the ranks that have not joined.
+    [[nodiscard]] std::vector<int> absent_ranks() const;
 
 private:
     enum : std::uint8_t { joined = 1, finalized = 2, exited = 4 };

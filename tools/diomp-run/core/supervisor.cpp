@@ -103,16 +103,30 @@ status supervisor::set_up_common() {
     DIOMP_TRY(end);
     end_ = end.take();
     auto failures =
-        rank_failures::create(*loop_, options_.ranks,
+        rank_failures::create(*loop_, options_.ranks, start_limits(),
                               {.describe_rank = [this](int rank) { return describe_rank(rank); },
                                .on_cause =
                                    [this](const failure &cause) {
                                        fail(cause.exit_status, cause.message,
                                             cause.shows_stacks ? stacks::shown : stacks::hidden);
+                                   },
+                               .on_warning =
+                                   [this](const std::string &text) {
+                                       if (!options_.quiet) {
+                                           output_->message(text);
+                                       }
                                    }});
     DIOMP_TRY(failures);
     failures_ = failures.take();
     return {};
+}
+
+launch::fence_limits supervisor::start_limits() const {
+    auto const settings = forwarded_settings(environ, options_.environment);
+    return launch::fence_limits::from([&settings](const char *name) -> const char * {
+        auto const found = std::ranges::find(settings, name, &named_settings::value_type::first);
+        return found != settings.end() ? found->second.c_str() : nullptr;
+    });
 }
 
 // ---- Services of remote devices

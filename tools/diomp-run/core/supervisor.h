@@ -64,6 +64,8 @@ protected:
 
 private:
     status set_up_common();
+    /// Limits of the fences while the job starts, as the ranks' settings are.
+    [[nodiscard]] launch::fence_limits start_limits() const;
     /// Starts the services of --remote-devices. Blocks until they listen or the job fails.
     status start_services();
     [[nodiscard]] services_plan plan_services() const;

@@ -63,6 +63,11 @@ void head::on_rank_frame(host &from, frame_type type, frame_reader &frame) {
         if (auto const entered = exchange_.on_fence(from); !entered) {
             fail(1, entered.failure().message());
         }
+        if (exchange_.is_waiting()) {
+            failures_->on_fence([this] { return exchange_.describe_late(); });
+        } else {
+            failures_->on_fence_done();
+        }
         return;
     case frame_type::entries:
         exchange_.on_entries(frame);

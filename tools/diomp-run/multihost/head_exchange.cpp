@@ -28,6 +28,16 @@ status head_exchange::on_fence(const host &from) {
     return {};
 }
 
+std::vector<std::string> head_exchange::describe_late() const {
+    std::vector<std::string> late;
+    for (const host &each : hosts_) {
+        if (is_waiting() && !in_fence_.contains(&each)) {
+            late.push_back(fmt::format("a rank of host {}", each.describe()));
+        }
+    }
+    return late;
+}
+
 void head_exchange::on_get(const host &from, frame_reader &frame) {
     auto const owner = frame.number<std::uint32_t>();
     std::string const key(frame.text());

@@ -7,6 +7,8 @@
 #include "host_table.h"
 
 #include <set>
+#include <string>
+#include <vector>
 
 namespace diomp::run {
 
@@ -18,6 +20,9 @@ public:
     /// All ranks of the host are in the fence; an error if they were already.
     status on_fence(const host &from);
     void on_get(const host &from, frame_reader &frame);
+    [[nodiscard]] bool is_waiting() const { return !in_fence_.empty(); }
+    /// Returns the hosts whose ranks are not all in the fence in which those of others are.
+    [[nodiscard]] std::vector<std::string> describe_late() const;
 
 private:
     host_table &hosts_;

@@ -21,7 +21,7 @@ status job::set_up() {
     auto made = node::create(*loop_, *this, fmt::format("{}={}", local::job_variable, job_id_));
     DIOMP_TRY(made);
     node_ = made.take();
-    exchange_ = std::make_unique<local_exchange>(*node_, options_.ranks);
+    exchange_ = std::make_unique<local_exchange>(*node_, *failures_, options_.ranks);
     return {};
 }
 
