@@ -30,6 +30,16 @@ function(diomp_precompile_headers)
 endfunction()
 cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL diomp_precompile_headers)
 
+# The plugin's own functions (Copies.cpp) have these names.
+function(diomp_rename_copies)
+  file(GLOB source "${CMAKE_SOURCE_DIR}/libomptarget/OpenMP/API.cpp" "${CMAKE_SOURCE_DIR}/src/OpenMP/API.cpp")
+  set_property(SOURCE "${source}" TARGET_DIRECTORY omptarget APPEND PROPERTY COMPILE_DEFINITIONS
+    omp_target_memcpy=diompLLVMMemcpy omp_target_memcpy_rect=diompLLVMMemcpyRect)
+  # Precompiled headers declare the functions by their own names.
+  set_property(SOURCE "${source}" TARGET_DIRECTORY omptarget PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL diomp_rename_copies)
+
 # What is built is installed as it is: nothing of the build's folders may be in its run path, and no empty element, which
 # stands for the working directory.
 function(diomp_set_run_path)

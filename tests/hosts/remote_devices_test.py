@@ -145,6 +145,20 @@ class remote_devices_test(unittest.TestCase):
         self.assertEqual(process.returncode, 128 + signal.SIGABRT)
         self.assertRegex(err, rf"on {PEER} is lost: it has not answered for {TIMEOUT_S} s")
 
+    def test_devices_that_lose_each_other(self):
+        """The hosts of two devices do not reach each other any more, but the program reaches both."""
+        process, _ = self.ready(f"{PEER},{OTHER}", "pass")
+        self.assertEqual(process.stdout.readline(), "passed\n")
+        for host, other in ((PEER, OTHER), (OTHER, PEER)):
+            self.assertEqual(hosts.on(host, f"ip route add blackhole $(getent ahostsv4 {other} | cut -d' ' -f1 | head -1)")
+                             .returncode, 0)
+            self.addCleanup(hosts.console, host, "ip route del blackhole $(ip route show type blackhole | cut -d' ' -f2)")
+        began = time.monotonic()
+        _, err = process.communicate("go\n", timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGABRT, err)  # the copy has failed, which it returns
+        self.assertIn("remote device 1: the network has failed a transfer", err)
+        self.assertLess(time.monotonic() - began, END_LIMIT_S, err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -32,6 +32,18 @@ static void region(int device, char *where, size_t size) {
     }
 }
 
+/// Copies from the first device to the second one.
+static void pass(void) {
+    size_t const nbytes = (size_t)1 << 20;
+    void *const from = omp_target_alloc(nbytes, 0);
+    void *const to = omp_target_alloc(nbytes, 1);
+    if (from == NULL || to == NULL || omp_target_memcpy(to, from, nbytes, 0, 0, 1, 0) != 0) {
+        abort();
+    }
+    omp_target_free(from, 0);
+    omp_target_free(to, 1);
+}
+
 int main(int argc, char **argv) {
     const char *const todo = argc > 1 ? argv[1] : "";
     const char *const rank = getenv("DIOMP_RANK");
@@ -50,6 +62,14 @@ int main(int argc, char **argv) {
         if (fgets(line, sizeof line, stdin)) {
             region(0, where, sizeof where);
             puts(where);
+        }
+    } else if (strcmp(todo, "pass") == 0) { // before and after a line comes
+        pass();
+        puts("passed");
+        fflush(stdout);
+        if (fgets(line, sizeof line, stdin)) {
+            pass();
+            puts("passed again");
         }
     } else if (strcmp(todo, "leave") == 0 && rank && strcmp(rank, "0") == 0) {
         _exit(0); // the others go on

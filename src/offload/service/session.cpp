@@ -53,11 +53,15 @@ private:
     std::unique_ptr<remote::world> world_;
 };
 
+/// The client's DIOMP_TIMEOUT; 0: none.
+double timeout_s_of(const remote::join_frame &location) {
+    constexpr double longest_s = 1e6;
+    return std::min(std::strtod(location.timeout.c_str(), nullptr), longest_s);
+}
+
 /// The client, which names the session that does not answer, gives up first.
 double start_limit_s(double own_s, const remote::join_frame &location) {
-    constexpr double longest_s = 1e6;
-    double const of_client_s = std::strtod(location.timeout.c_str(), nullptr);
-    return std::max(own_s, std::min(2 * of_client_s, longest_s));
+    return std::max(own_s, 2 * timeout_s_of(location));
 }
 
 status session::join() {
@@ -98,6 +102,9 @@ status session::join() {
     options.node_size = static_cast<int>(location.node_size);
     options.may_share_memory = options_.may_share_memory;
     options.num_clients = static_cast<int>(location.num_clients);
+    if (double const limit_s = timeout_s_of(location); limit_s > 0) {
+        options.dead_peer_timeout_s = limit_s;
+    }
     options.memory_bytes = options_.memory_bytes;
     options.network_device_memory = options_.network_device_memory;
     options.device_memory = target_->abilities().own_memory;

@@ -19,6 +19,7 @@
 #include "Region.h"
 
 #include "Context.h"
+#include "Copies.h"
 #include "GlobalHandler.h"
 #include "Offload.h"
 #include "Plan.h"
@@ -252,6 +253,8 @@ int32_t WRAP(11synchronizeEiP16__tgt_async_info)(GenericPluginTy *Plugin,
   diomp::setContext(*Plugin, DeviceId);
   int32_t Outcome =
       REAL(11synchronizeEiP16__tgt_async_info)(Plugin, DeviceId, AsyncInfo);
+  if (Outcome != OFFLOAD_SUCCESS)
+    diomp::noteFailedWait();
   if (AnyVariable.load(std::memory_order_acquire))
     finish(AsyncInfo);
   return Outcome;
