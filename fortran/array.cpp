@@ -65,6 +65,7 @@ constexpr type_pair type_pairs[] = {
     {CFI_type_int_least64_t, OMPX_INT64},
     {CFI_type_float, OMPX_FLOAT},
     {CFI_type_double, OMPX_DOUBLE},
+    {CFI_type_long_double, OMPX_LONG_DOUBLE},
     {CFI_type_float_Complex, OMPX_FLOAT_COMPLEX},
     {CFI_type_double_Complex, OMPX_DOUBLE_COMPLEX},
 };

@@ -46,7 +46,9 @@ int gatherv(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *from
     operands given(function, to, from);
     block_sizes sizes;
     sizes.load(given, counts, displs, given.src().element_bytes(), ompx_group_size(group));
-    check(given, {given.dst(), given.src(), ompx_group_rank(group) == root}, sizes, group);
+    bool const is_root = ompx_group_rank(group) == root;
+    given.writes_dst_if(is_root);
+    check(given, {given.dst(), given.src(), is_root}, sizes, group);
     return run(given, device, [&](void *dst, const void *src) {
         return device == nullptr
                    ? ompx_gatherv(dst, sizes.nbytes(), sizes.offsets(), src, root, group)

@@ -50,7 +50,9 @@ int bcast(const variant &of, const arguments &all) {
 
 int reduce(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
-    given.require_one_type(all.op).require_blocks(given.dst(), given.src(), 1);
+    bool const is_root = ompx_group_rank(all.group) == all.root;
+    given.writes_dst_if(is_root).require_one_type(all.op);
+    given.require_blocks(given.dst(), given.src(), is_root ? 1 : 0);
     return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_reduce_nb, ompx_target_reduce, ompx_target_reduce_nb, dst, src,
                          given.elements(given.src()), given.type(), all.op, all.root, all.group);
@@ -97,6 +99,7 @@ int reduce_scatter(const variant &of, const arguments &all) {
 
 int gather(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
+    given.writes_dst_if(ompx_group_rank(all.group) == all.root);
     given.require_blocks(given.dst(), given.src(), blocks_at(all.root, all.group));
     return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_gather_nb, ompx_target_gather, ompx_target_gather_nb, dst, src,

@@ -10,9 +10,11 @@ namespace {
 int reduce_to_all(const char *function,
                   int (*call)(void *, const void *, std::size_t, ompx_type_t, ompx_op_t,
                               ompx_group_t),
-                  CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
+                  CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group,
+                  bool writes_dst = true) {
     operands given(function, to, from);
     given.require_one_type(op).require_blocks(given.dst(), given.src(), 1);
+    given.writes_dst_if(writes_dst);
     return given.run([&](void *dst, const void *src) {
         return call(dst, src, given.elements(given.src()), given.type(), op, group);
     });
@@ -42,21 +44,25 @@ int diomp_fortran_sync(const ompx_group_t *group) {
 
 int diomp_fortran_bcast(CFI_cdesc_t *where, const int *root, const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
-    operands const given("ompx_bcast", where, nullptr);
+    ompx_group_t const members = group_of(group);
+    int const from = root == nullptr ? 0 : *root;
+    operands given("ompx_bcast", where, nullptr);
+    given.writes_dst_if(ompx_group_rank(members) != from);
     return given.run([&](void *dst, const void * /*src*/) {
-        return ompx_bcast_from(dst, given.dst().nbytes(), root == nullptr ? 0 : *root,
-                               group_of(group));
+        return ompx_bcast_from(dst, given.dst().nbytes(), from, members);
     });
 }
 
 int diomp_fortran_reduce(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, int root,
                          const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
+    ompx_group_t const members = group_of(group);
+    bool const is_root = ompx_group_rank(members) == root;
     operands given("ompx_reduce", to, from);
-    given.require_one_type(op).require_blocks(given.dst(), given.src(), 1);
+    given.writes_dst_if(is_root).require_one_type(op);
+    given.require_blocks(given.dst(), given.src(), is_root ? 1 : 0);
     return given.run([&](void *dst, const void *src) {
-        return ompx_reduce(dst, src, given.elements(given.src()), given.type(), op, root,
-                           group_of(group));
+        return ompx_reduce(dst, src, given.elements(given.src()), given.type(), op, root, members);
     });
 }
 
@@ -75,7 +81,9 @@ int diomp_fortran_scan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
 int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                          const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
-    return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, group_of(group));
+    ompx_group_t const members = group_of(group);
+    return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, members,
+                         ompx_group_rank(members) != 0);
 }
 
 int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
@@ -94,6 +102,7 @@ int diomp_fortran_gather(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const omp
     caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_gather", to, from);
+    given.writes_dst_if(ompx_group_rank(members) == root);
     given.require_blocks(given.dst(), given.src(), blocks_at(root, members));
     return given.run([&](void *dst, const void *src) {
         return ompx_gather(dst, src, given.src().nbytes(), root, members);

@@ -21,13 +21,19 @@ public:
             status_ = check_end(site_, src_, "src");
         }
     }
+    /// Says whether the call writes dst on this member. Otherwise dst is not checked as the result
+    /// of a reduction, and not written: another rank may put data there meanwhile.
+    operands &writes_dst_if(bool is_writer) {
+        writes_dst_ = is_writer;
+        return *this;
+    }
     /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
     template <typename Call>
     int run(Call &&call) const {
         contiguous_buffer to;
         contiguous_buffer from;
         int status = status_;
-        if (status == OMPX_SUCCESS) {
+        if (status == OMPX_SUCCESS && uses_dst()) {
             status = to.load(site_, dst_);
         }
         if (status == OMPX_SUCCESS && !in_place_) {
@@ -36,7 +42,7 @@ public:
         if (status == OMPX_SUCCESS) {
             status = call(to.data(), in_place_ ? to.data() : from.data());
         }
-        if (status == OMPX_SUCCESS) {
+        if (status == OMPX_SUCCESS && writes_dst_) {
             to.store_back(dst_);
         }
         return status;
@@ -45,7 +51,7 @@ public:
     template <typename Call>
     int run_contiguous(Call &&call) const {
         int status = status_;
-        if (status == OMPX_SUCCESS) {
+        if (status == OMPX_SUCCESS && uses_dst()) {
             status = check_contiguous(site_, dst_, "dst");
         }
         if (status == OMPX_SUCCESS) {
@@ -60,15 +66,16 @@ public:
     /// arrays of shape (2, ...): a value and an index of its type.
     operands &require_one_type(ompx_op_t op) {
         type_ = src_.type();
-        if (status_ == OMPX_SUCCESS && (type_ == 0 || dst_.type() != type_)) {
+        if (status_ == OMPX_SUCCESS && (type_ == 0 || (writes_dst_ && dst_.type() != type_))) {
             status_ =
                 site_.fail(OMPX_ERR_ARG, "dst and src do not have one type that reductions support",
-                           "pass integers, reals, complex numbers or logicals");
+                           "pass integers of up to 8 bytes, reals of 4 or 8 bytes or of C's long "
+                           "double, complex numbers of such of 4 or 8 bytes, or logicals");
         }
         if (status_ == OMPX_SUCCESS && (op == OMPX_MINLOC || op == OMPX_MAXLOC)) {
             type_ = pair_type(type_);
             numbers_per_element_ = 2;
-            if (type_ == 0 || !holds_pairs(dst_) || !holds_pairs(src_)) {
+            if (type_ == 0 || (writes_dst_ && !holds_pairs(dst_)) || !holds_pairs(src_)) {
                 status_ = site_.fail(OMPX_ERR_ARG, "the arrays do not hold values and indices",
                                      "pass arrays of shape (2, ...) of integer or real of 4 or 8 "
                                      "bytes, the value first");
@@ -125,6 +132,7 @@ public:
     }
 
 private:
+    [[nodiscard]] bool uses_dst() const { return writes_dst_ || in_place_; }
     static ompx_type_t pair_type(ompx_type_t of) {
         switch (of) {
         case OMPX_INT32:
@@ -146,6 +154,7 @@ private:
     array dst_;
     array src_;
     bool in_place_;
+    bool writes_dst_ = true;
     call_site site_;
     int status_;
     ompx_type_t type_ = 0;

@@ -10,6 +10,7 @@ program collective_test
     ranks = ompx_num_ranks()
     call reductions()
     call moves()
+    call members_that_do_not_write()
     call groups()
     if (me == 0) print '(a)', "passed"
 
@@ -79,6 +80,60 @@ contains
         call check(product_of([(back(1, i) == 100*i + me .and. back(2, i) == i, i=0, ranks - 1)]), "from all")
         call succeed(ompx_scatter(back(:, 0), all, 0), "scatter")
         call check(all_are(back(:, 0), [me, 0]), "scattered")
+    end subroutine
+
+    ! Members that get no result have dst of any size, and their sections are not written.
+    subroutine members_that_do_not_write()
+        integer, parameter :: n = 400000 ! too much to be buffered: members wait for the root
+        real(c_double), pointer :: symmetric(:)
+        real(c_double), allocatable :: source(:), result(:)
+        real(c_long_double) :: long(3)
+        allocate(source(n), result(merge(n, 0, me == 0)))
+        source = me
+        call succeed(ompx_reduce(result, source, OMPX_SUM, 0), "reduce with dst at the root only")
+        if (me == 0) call check(all(result == ranks*(ranks - 1)/2d0), "reduced")
+        long = me
+        call succeed(ompx_allreduce(long, op=OMPX_MAX), "reals of C's long double")
+        call check(all(long == ranks - 1), "their maximum")
+        call succeed(ompx_allocate(symmetric, [2*n]), "allocate")
+        symmetric = -1
+        call succeed(ompx_barrier(), "barrier")
+        ! The others are in the call, or come later, when the root puts into their dst.
+        if (me == 0) then
+            call wait_a_little()
+            call put_to_others(symmetric)
+        end if
+        call succeed(ompx_reduce(symmetric(1::2), source, OMPX_SUM, 0), "reduce to a section")
+        call succeed(ompx_barrier(), "barrier")
+        if (me > 0) call check(symmetric(1) == 42, "dst of another member is not written by reduce")
+        symmetric = -1
+        call succeed(ompx_barrier(), "barrier")
+        if (me == 0) then
+            call wait_a_little()
+            call put_to_others(symmetric)
+        end if
+        call succeed(ompx_gather(symmetric(1:2*ranks*(n/ranks):2), source(:n/ranks), 0), "gather to a section")
+        call succeed(ompx_barrier(), "barrier")
+        if (me > 0) call check(symmetric(1) == 42, "dst of another member is not written by gather")
+        call succeed(ompx_deallocate(symmetric), "deallocate")
+    end subroutine
+
+    subroutine put_to_others(where)
+        real(c_double), intent(inout) :: where(:)
+        integer :: rank
+        do rank = 1, ranks - 1
+            call succeed(ompx_put(rank, where(1), [42d0]), "put")
+        end do
+        call succeed(ompx_fence(), "fence")
+    end subroutine
+
+    subroutine wait_a_little()
+        integer(c_int64_t) :: now, end, rate
+        call system_clock(now, rate)
+        end = now + rate/10
+        do while (now < end)
+            call system_clock(now)
+        end do
     end subroutine
 
     pure logical function product_of(list)
