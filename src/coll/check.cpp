@@ -173,9 +173,10 @@ sync::call_signature signature_of(const request &args) {
     }
     if (is_reduction(args.what)) {
         made.type = static_cast<std::uint32_t>(args.type);
-        made.reduction = user_operators::is_user_defined(args.op)
-                             ? sync::call_signature::user_operator
-                             : static_cast<std::uint8_t>(args.op);
+        made.reduction =
+            !user_operators::is_user_defined(args.op) ? static_cast<std::uint8_t>(args.op)
+            : user_operators::is_commutative(args.op) ? sync::call_signature::user_operator
+                                                      : sync::call_signature::ordered_user_operator;
     }
     return made;
 }

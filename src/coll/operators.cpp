@@ -45,17 +45,25 @@ result<ompx_op_t> user_operators::create(ompx_op_function_t function, void *cont
         entries_.emplace_back();
     }
     entries_[index] = {function, context, commutative};
-    return first_handle + static_cast<ompx_op_t>(index);
+    return first_handle + static_cast<ompx_op_t>(2 * index) + (commutative ? 1 : 0);
+}
+
+std::optional<std::size_t> user_operators::find(ompx_op_t op) const {
+    auto const index = static_cast<std::size_t>(op - first_handle) / 2;
+    bool const is_one = is_user_defined(op) && index < entries_.size() &&
+                        entries_[index].function != nullptr &&
+                        entries_[index].commutative == is_commutative(op);
+    return is_one ? std::optional(index) : std::nullopt;
 }
 
 status user_operators::free(ompx_op_t op) {
     std::lock_guard const guard(mutex_);
-    auto const index = static_cast<std::size_t>(op - first_handle);
-    if (!is_user_defined(op) || index >= entries_.size() || entries_[index].function == nullptr) {
+    auto const index = find(op);
+    if (!index) {
         return error(OMPX_ERR_ARG, fmt::format("{} is not a user-defined operator", op),
                      "free each operator that ompx_op_create returned once");
     }
-    entries_[index] = {};
+    entries_[*index] = {};
     return {};
 }
 
@@ -76,14 +84,14 @@ status user_operators::resolve(ompx_type_t type, ompx_op_t op, reducer &made) co
     }
     if (is_user_defined(op)) {
         std::lock_guard const guard(mutex_);
-        auto const index = static_cast<std::size_t>(op - first_handle);
-        if (index >= entries_.size() || entries_[index].function == nullptr) {
+        auto const index = find(op);
+        if (!index) {
             return error(OMPX_ERR_ARG, fmt::format("{} is not an operator", op),
                          "it was never created, or has been freed");
         }
-        made.user = entries_[index].function;
-        made.context = entries_[index].context;
-        made.commutative = entries_[index].commutative;
+        made.user = entries_[*index].function;
+        made.context = entries_[*index].context;
+        made.commutative = entries_[*index].commutative;
         return {};
     }
     if ((op < OMPX_SUM || op > OMPX_LOR) && (op < OMPX_AVG || op > OMPX_MAXLOC)) {

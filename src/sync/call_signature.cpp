@@ -135,8 +135,9 @@ std::string describe(const call_signature &call) {
         add("type=" + type_name(static_cast<ompx_type_t>(call.type & call_signature::type_mask)));
     }
     if (call.reduction != 0) {
-        add(call.reduction == call_signature::user_operator
-                ? "op=user-defined"
+        add(call.reduction == call_signature::user_operator ? "op=user-defined"
+            : call.reduction == call_signature::ordered_user_operator
+                ? "op=user-defined, not commutative"
                 : "op=" + operator_name(call.reduction));
     }
     return fmt::format("{}({})", row.name, arguments);

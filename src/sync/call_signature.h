@@ -59,11 +59,13 @@ using round_payload = std::array<std::uint64_t, 5>;
 /// Must be equal on all members of a group, or the call is an error.
 struct call_signature {
     static constexpr std::uint16_t no_root = 0xffff;
-    static constexpr std::uint8_t user_operator = 0xff; ///< handles may differ between ranks
+    // Handles may differ between ranks; the order in which operators are applied may not.
+    static constexpr std::uint8_t user_operator = 0xff;
+    static constexpr std::uint8_t ordered_user_operator = 0xfe; ///< not commutative
 
     operation what = operation::none;
-    /// An OMPX_ operator, or user_operator; 0: none. In ompx_target_alloc and _free: 1 + the index
-    /// of the device among those that the rank drives; 0: it drives others.
+    /// An OMPX_ operator, or one of the above; 0: none. In ompx_target_alloc and _free: 1 + the
+    /// index of the device among those that the rank drives; 0: it drives others.
     std::uint8_t reduction = 0;
     std::uint16_t root = no_root; ///< group rank
     /// An ompx_type_t; 0: none. In calls of endpoints, the upper byte is the index of the root

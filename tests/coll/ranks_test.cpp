@@ -327,6 +327,28 @@ TEST(collectives, user_defined_operator_in_rank_order) {
     EXPECT_EQ(ompx_op_free(&op), OMPX_SUCCESS);
 }
 
+TEST(collectives, members_agree_on_whether_an_operator_is_commutative) {
+    if (ompx_num_ranks() == 1) {
+        GTEST_SKIP() << "one rank cannot disagree";
+    }
+    auto const add = [](void *inout, const void *in, std::size_t count, ompx_type_t, void *) {
+        for (std::size_t i = 0; i < count; ++i) {
+            static_cast<double *>(inout)[i] += static_cast<const double *>(in)[i];
+        }
+    };
+    ompx_op_t op = 0;
+    ASSERT_EQ(ompx_op_create(&op, add, nullptr, ompx_rank_num() == 0 ? 1 : 0), OMPX_SUCCESS);
+    std::vector<double> const one(50000, 1.0);
+    std::vector<double> sum(one.size());
+    for (std::size_t const count : {5U, 50000U}) {
+        EXPECT_EQ(ompx_allreduce(sum.data(), one.data(), count, OMPX_DOUBLE, op, nullptr),
+                  OMPX_ERR_MISMATCH);
+        EXPECT_THAT(ompx_last_error(), testing::HasSubstr("op=user-defined, not commutative"));
+        EXPECT_EQ(ompx_barrier_group(nullptr), OMPX_SUCCESS) << ompx_last_error();
+    }
+    EXPECT_EQ(ompx_op_free(&op), OMPX_SUCCESS);
+}
+
 TEST(collectives, mismatch_comes_back_on_all_ranks_and_the_job_goes_on) {
     if (ompx_num_ranks() == 1) {
         GTEST_SKIP() << "one rank cannot disagree";

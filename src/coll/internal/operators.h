@@ -63,6 +63,8 @@ public:
     status resolve(ompx_type_t type, ompx_op_t op, reducer &made) const;
 
     [[nodiscard]] static bool is_user_defined(ompx_op_t op) { return op >= first_handle; }
+    /// Whether a user-defined operator is commutative. Its handle says so: no lock is needed.
+    [[nodiscard]] static bool is_commutative(ompx_op_t op) { return (op & 1) != 0; }
 
 private:
     struct entry {
@@ -70,6 +72,9 @@ private:
         void *context = nullptr;
         bool commutative = false;
     };
+    /// The index of an operator's entry. Call with the mutex.
+    [[nodiscard]] std::optional<std::size_t> find(ompx_op_t op) const;
+
     mutable std::mutex mutex_; ///< leaf lock
     std::vector<entry> entries_;
 };
