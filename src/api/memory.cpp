@@ -2,6 +2,7 @@
 #include "diomp/memory.h"
 
 #include "api/internal/state.h"
+#include "channels/channel_registry.h"
 #include "memory/counterparts.h"
 #include "memory/directory.h"
 #include "memory/memory.h"
@@ -119,6 +120,7 @@ int ompx_segment_info(ompx_segment_info_t *info) noexcept {
         "ompx_segment_info", DIOMP_SITE, [] { return std::string(); },
         [&](runtime::runtime &running, api::call_stats &) -> status {
             DIOMP_TRY(api::check_pointer(info, "info"));
+            running.channels().release_closed();
             *info = running.segment().info();
             return {};
         });

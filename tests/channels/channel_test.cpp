@@ -352,6 +352,29 @@ TEST(channel, freed_ends_are_told_and_their_memory_comes_back) {
     ompx_barrier();
 }
 
+TEST(channel, memory_of_freed_ends_is_no_longer_counted) {
+    ompx_segment_info_t before{};
+    ASSERT_EQ(ompx_barrier(), 0);
+    {
+        ring const first(57, 64, 1);
+    }
+    ASSERT_EQ(ompx_barrier(), 0);
+    ASSERT_EQ(ompx_segment_info(&before), 0);
+    {
+        ring const large(57, 1 << 20, 4);
+        ASSERT_EQ(ompx_barrier(), 0);
+    }
+    ASSERT_EQ(ompx_barrier(), 0); // both ends are freed, and their ranks have said so
+    ompx_segment_info_t after{};
+    auto const end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    do {
+        ASSERT_EQ(ompx_segment_info(&after), 0);
+    } while (after.local_used > before.local_used && std::chrono::steady_clock::now() < end);
+    EXPECT_LE(after.local_used, before.local_used);
+    EXPECT_LE(after.num_allocations, before.num_allocations);
+    ASSERT_EQ(ompx_barrier(), 0);
+}
+
 TEST(channel, a_receiver_gets_all_messages_of_a_freed_sender) {
     ompx_channel_t to = OMPX_CHANNEL_NONE;
     ompx_channel_t from = OMPX_CHANNEL_NONE;
