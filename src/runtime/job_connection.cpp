@@ -42,6 +42,7 @@ std::vector<own_choices::setting> equal_settings(const settings &values) {
             {"DIOMP_NETWORK", of.network},
             {"DIOMP_ENCRYPT", encryptions[static_cast<std::size_t>(of.encrypt)]},
             {"DIOMP_NETWORK_ATOMICS", of.network_atomics},
+            {"DIOMP_NODE_SIZE", std::to_string(of.node_size)},
             {"DIOMP_CHECK", values.memory.check == check_level::none ? "none" : "allocations"}};
 }
 
@@ -105,10 +106,14 @@ status job_connection::create_arena() {
         DIOMP_TRY(launcher_->put(processors_key, std::to_string(num_processors)));
     }
     auto arena = transport::arena::create(*launcher_, options);
-    DIOMP_TRY(arena);
-    arena_ = arena.take();
-    auto choices = fetch_choices(*launcher_, own);
+    // If settings differ, this is why ranks do not find each other's values.
+    bool const has_choices = arena || arena.failure().code() == OMPX_ERR_STATE;
+    auto choices = has_choices ? fetch_choices(*launcher_, own) : shared_choices();
+    if (!arena && (choices || choices.failure().code() != OMPX_ERR_ARG)) {
+        return arena.take_failure();
+    }
     DIOMP_TRY(choices);
+    arena_ = arena.take();
     if (!is_first) {
         auto published = launcher_->get(job().local_ranks.front(), processors_key);
         DIOMP_TRY(published);
