@@ -47,9 +47,12 @@ error no_space_error(device_segment &in, std::size_t nbytes, bool by_openmp) {
                         "are used; one half is for {}",
                         nbytes, in.device(), size, format_size(in.used_bytes()),
                         by_openmp ? "mapped memory" : "ompx_target_alloc"),
-            transport::segment_size_remedy(
-                "DIOMP_DEVICE_SEGMENT_SIZE",
-                nbytes > transport::arena::max_span() ? nbytes : 2 * nbytes, in.size_bytes())};
+            in.remote_index() && in.memory() == nullptr
+                ? "start the device's service with more memory (diomp-deviced --memory)"
+                : transport::segment_size_remedy("DIOMP_DEVICE_SEGMENT_SIZE",
+                                                 nbytes > transport::arena::max_span() ? nbytes
+                                                                                       : 2 * nbytes,
+                                                 in.size_bytes())};
 }
 
 } // namespace
@@ -136,9 +139,14 @@ device_segment *device_allocator::lend_segment(const diomp_offload_request &requ
         return made;
     }
     device_segment::mapped_part const half = made->mapped();
+    // All at once: memory that is committed stays so, and half of it would be lost to the device.
+    std::uint64_t const begin = made->common().symmetric_end;
+    if (!made->memory()->commit(begin, half.end - begin)) {
+        return nullptr;
+    }
     device_allocation first{};
     first.kind = OMPX_MEM_SYMMETRIC;
-    first.nbytes = half.begin - made->common().symmetric_end;
+    first.nbytes = half.begin - begin;
     device_allocation second{};
     second.kind = OMPX_MEM_LOCAL;
     second.by_openmp = true;

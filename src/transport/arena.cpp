@@ -95,7 +95,7 @@ status write_tables(launch::launcher &launcher, const arena_options &options, in
     return filled;
 }
 
-result<unique_fd> make_file(std::size_t nbytes) {
+result<unique_fd> make_file(std::size_t nbytes, const char *size_remedy) {
     unique_fd fd(::memfd_create("diomp-segment", MFD_CLOEXEC));
     if (!fd.valid()) {
         return system_error("memfd_create", errno);
@@ -109,11 +109,10 @@ result<unique_fd> make_file(std::size_t nbytes) {
                      fmt::format("{}: files are limited to {} here (ulimit -f), and memory files "
                                  "count",
                                  what, format_size(limit.rlim_cur)),
-                     "raise the limit (ulimit -f unlimited), or set DIOMP_SEGMENT_SIZE to a "
-                     "smaller value");
+                     fmt::format("raise the limit (ulimit -f unlimited), or {}", size_remedy));
     }
     if (::ftruncate(fd.get(), static_cast<off_t>(nbytes)) != 0) {
-        return system_error(what, errno, "set DIOMP_SEGMENT_SIZE to a smaller value");
+        return system_error(what, errno, size_remedy);
     }
     return fd;
 }
@@ -129,7 +128,7 @@ result<unique_fd> share_file(launch::launcher &launcher, const arena_options &op
         DIOMP_TRY(launcher.fence());
         return fetch_descriptor(name, exchange_timeout_ms);
     }
-    auto fd = make_file(tables_offset + table_bytes(job.size));
+    auto fd = make_file(tables_offset + table_bytes(job.size), options.size_remedy);
     DIOMP_TRY(fd);
     DIOMP_TRY(write_tables(launcher, options, num_slots, fd.value().get(), tables_offset));
     if (job.local_size == 1) {
@@ -205,7 +204,7 @@ result<std::unique_ptr<arena>> arena::create(launch::launcher &launcher,
     made->fd_ = fd.value().release();
     DIOMP_TRY(made->map_control());
     DIOMP_TRY(made->map_tables());
-    DIOMP_TRY(made->map_slots());
+    DIOMP_TRY(made->map_slots(options.size_remedy));
     return made;
 }
 
@@ -277,16 +276,15 @@ void arena::allow_in_core(local_rank owner, std::uint64_t offset, std::size_t nb
     }
 }
 
-status arena::map_slots() {
+status arena::map_slots(const char *size_remedy) {
     std::size_t const span = span_bytes();
     void *const wanted = reinterpret_cast<void *>(base_);
     auto const failed = [&](int code) {
         return system_error(
             fmt::format("mapping {} of segments at {:#x}", format_size(span), base_), code,
             base_ + span > end_of_programs
-                ? "set DIOMP_SEGMENT_BASE to a smaller address, or leave it unset"
-                : "set DIOMP_SEGMENT_SIZE to a smaller value, or raise the limit on address space "
-                  "(ulimit -v)");
+                ? std::string("set DIOMP_SEGMENT_BASE to a smaller address, or leave it unset")
+                : fmt::format("{}, or raise the limit on address space (ulimit -v)", size_remedy));
     };
     // Reserve the whole arena, so that no other mapping takes slots that only larger nodes use.
     void *const reserved =

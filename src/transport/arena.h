@@ -53,6 +53,8 @@ struct arena_options {
     /// Every rank of the job has a slot of its own, even if that makes the segments smaller. Equal
     /// on all ranks.
     bool one_slot_per_rank = false;
+    /// How a user makes the segments smaller, for errors.
+    const char *size_remedy = "set DIOMP_SEGMENT_SIZE to a smaller value";
 };
 
 /// Tables with an entry per rank of the job, in memory of the node: [world rank].
@@ -150,7 +152,7 @@ public:
 private:
     arena() = default;
     status map_control();
-    status map_slots();
+    status map_slots(const char *size_remedy);
     status map_tables();
     void keep_out_of_core(void *begin, std::size_t nbytes) const;
     [[nodiscard]] std::uint64_t tables_in_file() const {

@@ -31,7 +31,7 @@ run() {
 # lent RANKS DEVICES PROGRAM [NAME=VALUE]... [-- ARGUMENT...]: a service on this host has the devices.
 lent() {
     options="--remote-devices localhost:cuda:$2"
-    mebibytes=8192
+    mebibytes=${gpu_mebibytes:-8192}
     ranks=$1
     devices=$2
     program=$3
@@ -150,6 +150,17 @@ for each in "ompx_target_put_nb  *conduit" "ompx_target_get_rect  *conduit" "omp
 done
 lent 3 3 offload_service_gpu DIOMP_NODE_SIZE=1
 lent 3 3 offload_service_gpu DIOMP_NETWORK=ucx
+# A segment that does not fit leaves all memory to the GPU's own allocator, also where one half of it fits.
+for size in 1000M 1100M 1900M 3G; do
+    gpu_mebibytes=1024
+    lent 1 1 offload_large_map DIOMP_DEVICE_SEGMENT_SIZE=$size -- 400
+    gpu_mebibytes=
+done
+# LLVM's plugin in the service keeps the names of kernels.
+lent 1 1 offload_large_map LIBOMPTARGET_INFO=16
+[ "$(grep -ac "Launching kernel" "$work/output")" -ge 2 ] || fail "no launches"
+[ "$(grep -ac "Launching kernel" "$work/output")" = \
+    "$(grep -c "Launching kernel __omp_offloading_[0-9a-f_]*main_l[0-9]* with" "$work/output")" ] || fail "names of kernels"
 # Calls in their regions, from session to session: in one node, apart, and in pairs.
 for apart in "" DIOMP_NODE_SIZE=1 DIOMP_NETWORK=ucx; do
     lent 2 2 offload_device_calls_as_gpu $apart

@@ -197,6 +197,7 @@ status client::build_world(const options &chosen) {
     DIOMP_TRY(slots_->publish(*launcher, options.conduit == "tcp" && terms.node_size == 0));
     auto made = world::create(std::move(launcher), options, std::move(handlers),
                               [this](world_rank peer, std::string why) {
+                                  slots_->note_lost(peer);
                                   if (remote_device *const lost = device_of(peer)) {
                                       lost->session().suspect(std::move(why));
                                       wake_thread();
@@ -311,6 +312,7 @@ remote_device *client::device_of(world_rank rank) {
 
 /// Sessions that wait for the lost device are not always notified by the network.
 void client::notify_device_loss(const remote_device &lost) {
+    slots_->note_lost(lost.rank());
     for (auto const &each : devices_) {
         if (!each->session().has_failed()) {
             packet_writer packet(frame::lost);

@@ -278,6 +278,7 @@ result<std::unique_ptr<world>> world::create(std::unique_ptr<launch::launcher> l
     arena_options.base = arena_base();
     arena_options.usable_bytes = options.memory_bytes;
     arena_options.control_bytes = transport::control_bytes_per_rank();
+    arena_options.size_remedy = "start the services of remote devices with a smaller --memory";
     arena_options.one_slot_per_rank = true; // an address tells the client which session has it
     auto arena = transport::arena::create(*made->launcher_, arena_options);
     DIOMP_TRY(arena);

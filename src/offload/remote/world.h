@@ -218,15 +218,18 @@ public:
     [[nodiscard]] bool has(world_rank session) const {
         return session.index() < is_mapped_.size() && is_mapped_[session.index()];
     }
-    /// An error if a session of has() has ended: loads and stores do not notice. It names the
-    /// device.
+    /// An error if a session of has() has ended, or is lost: loads and stores do not notice. It
+    /// names the device.
     [[nodiscard]] status check_present(world_rank session) const;
+    /// The session counts as lost from now on, also if its process continues. Any thread.
+    void note_lost(world_rank session);
 
 private:
     unique_fd listener_;
-    std::string secret_;           ///< in what sessions pass
-    const world *ranks_ = nullptr; ///< of map()
-    std::vector<bool> is_mapped_;  ///< [rank]; empty: none
+    std::string secret_;                     ///< in what sessions pass
+    const world *ranks_ = nullptr;           ///< of map()
+    std::vector<bool> is_mapped_;            ///< [rank]; empty: none
+    std::vector<std::atomic<bool>> is_lost_; ///< [rank]; empty: none is mapped
     std::unique_ptr<transport::node_watch> watch_;
 };
 

@@ -81,6 +81,7 @@ status shared_slots::publish(launch::launcher &launcher, bool may_share) {
     std::string surroundings = may_share ? transport::describe_surroundings() : "";
     std::string socket;
     if (!surroundings.empty()) {
+        is_lost_ = std::vector<std::atomic<bool>>(static_cast<std::size_t>(launcher.info().size));
         auto name = transport::random_name();
         DIOMP_TRY(name);
         socket = name.take();
@@ -128,9 +129,16 @@ void shared_slots::map(const world &ranks) {
 }
 
 status shared_slots::check_present(world_rank session) const {
-    return watch_->has_ended(session)
-               ? ranks_->name_device(session, error(OMPX_ERR_PEER, "its session has ended"))
-               : status();
+    const char *const why = is_lost_[session.index()].load(std::memory_order_acquire) ? "it is lost"
+                            : watch_->has_ended(session) ? "its session has ended"
+                                                         : nullptr;
+    return why != nullptr ? ranks_->name_device(session, error(OMPX_ERR_PEER, why)) : status();
+}
+
+void shared_slots::note_lost(world_rank session) {
+    if (session.index() < is_lost_.size()) {
+        is_lost_[session.index()].store(true, std::memory_order_release);
+    }
 }
 
 void pass_slot(launch::launcher &launcher, const transport::arena &memory, int num_clients) {

@@ -170,6 +170,7 @@ private:
         std::string bytes; ///< the plugin may read them at any time
         void *handle = nullptr;
         std::map<std::string, std::uint64_t> variables; ///< result of variables_in()
+        std::vector<remote::symbol> symbols;            ///< LLVM's kernels keep their names
     };
 
     int device_;
@@ -196,9 +197,10 @@ plugin_target::load(const std::string &file, const remote::image_id & /*id*/,
         return error(OMPX_ERR_UNSUPPORTED, "the device rejected the image");
     }
     loaded.variables = variables_in(loaded.bytes);
+    loaded.symbols = symbols;
     std::vector<remote::location> locations;
     locations.reserve(symbols.size());
-    for (remote::symbol const &each : symbols) {
+    for (remote::symbol const &each : loaded.symbols) {
         auto const address = plugins->symbol(loaded.handle, each.name.c_str(), each.nbytes);
         auto const found = loaded.variables.find(each.name);
         bool const is_data = address != 0 && each.nbytes > 0;
