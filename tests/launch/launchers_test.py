@@ -230,6 +230,20 @@ class hydra_test(launcher_case):
     def test_rank_that_dies(self):
         self.check_failed(self.job(3, PROBE, "crash", "1"))
 
+    def test_proxy_killed(self):
+        with subprocess.Popen(["mpiexec.hydra", "-n", "3", PROBE, "compute", "0"], env=self.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True) as process:
+            self.assertEqual([process.stdout.readline() for _ in range(3)], ["waiting\n"] * 3)
+            for pid in self.marked():
+                if "hydra_pmi_proxy" in processes.describe(pid):
+                    os.kill(pid, signal.SIGKILL)
+            deadline = time.monotonic() + END_LIMIT_S
+            while [pid for pid in self.marked() if f": {PROBE} " in processes.describe(pid)]:
+                self.assertLess(time.monotonic(), deadline, "ranks are left")
+                time.sleep(0.05)
+            process.kill()  # it waits for its proxy
+
     def test_rank_that_never_joins(self):
         self.check_absent_rank("PMI_RANK")
 

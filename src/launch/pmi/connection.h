@@ -31,6 +31,9 @@ public:
     /// Sends without waiting for a reply. Any thread.
     status send(std::string_view bytes);
 
+    /// Leaves the socket open until the process ends.
+    void leave_open() { static_cast<void>(socket_.release()); }
+
     /// Becomes readable when the launcher has closed the socket, but not by a reply.
     [[nodiscard]] int watch_fd() const { return watch_.get(); }
 

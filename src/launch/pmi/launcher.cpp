@@ -2,6 +2,7 @@
 #include "launch/pmi/launcher.h"
 
 #include "launch/host.h"
+#include "launch/internal/end_watch.h"
 #include "launch/pmi/server.h"
 #include "launch/same_node.h"
 
@@ -20,6 +21,17 @@ public:
         : wire_(std::move(wire)), server_(version == 2 ? make_pmi2(wire_) : make_pmi1(wire_)),
           name_(version == 2 ? "PMI-2" : "PMI-1") {}
 
+    /// A launcher kills a rank that closes its socket before finalize. The rank may have to say why
+    /// it fails.
+    ~pmi_launcher() override {
+        end_watch_.stop();
+        if (!is_finalized_) {
+            wire_.leave_open();
+        }
+    }
+    pmi_launcher(const pmi_launcher &) = delete;
+    pmi_launcher &operator=(const pmi_launcher &) = delete;
+
     [[nodiscard]] const job_info &info() const override { return info_; }
     [[nodiscard]] int watch_fd() const override { return wire_.watch_fd(); }
     [[nodiscard]] const char *name() const override { return name_; }
@@ -30,6 +42,7 @@ public:
         info_.size = size;
         info_.host = host_name();
         DIOMP_TRY(server_->start(rank, launcher_job));
+        end_watch_.start(wire_.watch_fd(), info_.rank);
         std::string const own = node_identity();
         DIOMP_TRY(put(node_key, own));
         if (rank == 0) {
@@ -101,7 +114,11 @@ public:
     }
 
     status fence() override { return server_->fence(); }
-    status finalize() override { return server_->finalize(); }
+    status finalize() override {
+        end_watch_.stop();
+        is_finalized_ = true;
+        return server_->finalize();
+    }
 
     void abort(int code, std::string_view message) noexcept override {
         constexpr std::size_t max_message_bytes = 160; // it has been printed already
@@ -136,6 +153,8 @@ private:
     }
 
     pmi_connection wire_;
+    end_watch end_watch_; ///< of wire_
+    bool is_finalized_ = false;
     std::unique_ptr<pmi_server> server_;
     const char *name_;
     job_info info_;

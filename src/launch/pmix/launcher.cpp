@@ -2,10 +2,10 @@
 #include "launch/pmix/launcher.h"
 
 #include "base/log.h"
-#include "base/service_thread.h"
 #include "base/unique_fd.h"
 #include "launch/fence_wait.h"
 #include "launch/host.h"
+#include "launch/internal/end_watch.h"
 #include "launch/pmix/library.h"
 #include "launch/same_node.h"
 
@@ -24,10 +24,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <thread>
 #include <unistd.h>
 
 namespace diomp::launch::pmix {
@@ -127,13 +125,7 @@ public:
           under_orte_(under_orte) {}
     pmix_launcher(const pmix_launcher &) = delete;
     pmix_launcher &operator=(const pmix_launcher &) = delete;
-    ~pmix_launcher() override {
-        g_watch.store(-1);
-        if (watcher_.joinable()) {
-            eventfd_write(stop_watcher_.get(), 1);
-            watcher_.join();
-        }
-    }
+    ~pmix_launcher() override { g_watch.store(-1); }
 
     [[nodiscard]] const job_info &info() const override { return info_; }
     [[nodiscard]] int watch_fd() const override { return watch_.get(); }
@@ -191,6 +183,7 @@ public:
     }
 
     status finalize() override {
+        end_watch_.stop();
         if (pmix_status_t const rc = pmix_.finalize(nullptr, 0); rc != PMIX_SUCCESS) {
             return failure("PMIx_Finalize has failed", rc);
         }
@@ -313,32 +306,17 @@ private:
     void watch_launcher() {
         if (under_orte_) {
             watch_ = unique_fd(static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0)));
-            stop_watcher_ = unique_fd(eventfd(0, EFD_CLOEXEC));
-            if (watch_.valid() && stop_watcher_.valid()) {
-                watcher_ = start_service_thread("diomp-launcher", [this] { end_with_launcher(); });
-            }
+            end_watch_.start(watch_.get(), info_.rank);
             return;
         }
         watch_ = unique_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         g_watch.store(watch_.get());
+        end_watch_.start(watch_.get(), info_.rank);
         // Static: the library reads the list after the call has returned.
         static std::array<pmix_status_t, 1> codes{PMIX_ERR_LOST_CONNECTION};
         // Errors are ignored: jobs can start without the event.
         pmix_.register_event_handler(codes.data(), codes.size(), nullptr, 0, on_end_of_job,
                                      ignore_registration, nullptr);
-    }
-
-    /// Ends this rank when its launcher has ended, which no other process does.
-    void end_with_launcher() const {
-        std::array<pollfd, 2> waited{pollfd{watch_.get(), POLLIN, 0},
-                                     pollfd{stop_watcher_.get(), POLLIN, 0}};
-        while (::poll(waited.data(), waited.size(), -1) < 0 && errno == EINTR) {
-        }
-        if (waited[0].revents != 0 && waited[1].revents == 0) {
-            log(log_level::error, "the launcher of rank {} has ended, and with it the job",
-                info_.rank.value());
-            std::_Exit(1);
-        }
     }
 
     /// Determines the ranks of this node according to the launcher, restricted to those that can
@@ -413,8 +391,7 @@ private:
     int collect_limit_;
     bool under_orte_; ///< mpirun of Open MPI 4 and before
     unique_fd watch_;
-    unique_fd stop_watcher_;
-    std::thread watcher_; ///< end_with_launcher()
+    end_watch end_watch_; ///< of watch_
     pmix_proc_t self_{};
     job_info info_;
     std::vector<world_rank> served_locally_; ///< by the same PMIx server, ascending
