@@ -86,6 +86,10 @@ reduction reduction_of(const user_op<T> &what) {
 template <typename Op, typename T>
 concept operator_on = (std::same_as<Op, op> && reducible<T>) || std::same_as<Op, user_op<T>>;
 
+/// One value rather than a range of them: std::array is one for a user_op on std::array.
+template <typename T, typename Op>
+concept single_operand = !std::ranges::range<T> || std::same_as<Op, user_op<T>>;
+
 template <typename R, typename Other>
 concept same_elements =
     std::same_as<std::ranges::range_value_t<R>, std::ranges::range_value_t<Other>>;
@@ -131,7 +135,7 @@ void allreduce(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) 
 }
 /// Combines one value per rank.
 template <transferable T, operator_on<T> Op>
-    requires(!std::ranges::range<T>)
+    requires single_operand<T, Op>
 [[nodiscard]] T allreduce(const T &value, const Op &what, group_ref group = {}) {
     const auto [type, op] = detail::reduction_of<T>(what);
     T combined = value;
@@ -163,7 +167,7 @@ void reduce(Dst &&dst, const Src &src, const Op &what, int root = 0, group_ref g
 
 /// Combines one value per rank; the result is defined at the root only.
 template <transferable T, operator_on<T> Op>
-    requires(!std::ranges::range<T>)
+    requires single_operand<T, Op>
 [[nodiscard]] T reduce(const T &value, const Op &what, int root = 0, group_ref group = {}) {
     const auto [type, op] = detail::reduction_of<T>(what);
     T combined = value;
@@ -195,7 +199,7 @@ void exscan(Dst &&dst, const Src &src, const Op &what, group_ref group = {}) {
 
 /// Inclusive scan of one value per rank.
 template <transferable T, operator_on<T> Op>
-    requires(!std::ranges::range<T>)
+    requires single_operand<T, Op>
 [[nodiscard]] T scan(const T &value, const Op &what, group_ref group = {}) {
     const auto [type, op] = detail::reduction_of<T>(what);
     T combined = value;
@@ -204,7 +208,7 @@ template <transferable T, operator_on<T> Op>
 }
 /// Exclusive scan of one value per rank; member 0 gets T{}.
 template <transferable T, operator_on<T> Op>
-    requires(!std::ranges::range<T>)
+    requires single_operand<T, Op>
 [[nodiscard]] T exscan(const T &value, const Op &what, group_ref group = {}) {
     const auto [type, op] = detail::reduction_of<T>(what);
     T combined{};

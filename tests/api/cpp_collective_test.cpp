@@ -83,6 +83,18 @@ TEST_F(cpp_collective, a_user_defined_operator_that_keeps_the_order_of_ranks) {
     }
     EXPECT_EQ(values.front(), expected);
     EXPECT_EQ(values.back(), expected);
+    // One value, although it is a range of numbers.
+    EXPECT_EQ(diomp::allreduce(of_rank(me), product), expected);
+    const matrix at_root = diomp::reduce(of_rank(me), product, 0);
+    if (me == 0) {
+        EXPECT_EQ(at_root, expected);
+    }
+    const matrix last = diomp::scan(of_rank(me), product);
+    const matrix before = diomp::exscan(of_rank(me), product);
+    if (me == ranks - 1) {
+        EXPECT_EQ(last, expected);
+    }
+    EXPECT_EQ(me == 0 ? of_rank(me) : times(before, of_rank(me)), last);
 }
 
 TEST_F(cpp_collective, reduce_gather_and_scatter_at_a_root) {
