@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks the directions of includes, by path alone.
+"""Checks the directions of includes, by path alone, and that the headers of types that sources name are included.
 
 A module (folder of src/) includes itself and the modules named beside it below. Headers that lie in a module's folder
 are public; those in its subfolders (internal/, common/, tcp/, ...) are its own, but for the subfolders in OPEN, which are
 modules of their own. Tools, apps, bench and examples are users: they see include/ only, except for the pairs in GRANTS.
-Vendor headers stay in the folder of their vendor. Functions and types of a vendor that are declared by this project,
+A source or header that writes TYPE:: sees a header that declares the type: builds that compile several sources as one
+(DIOMP_BATCH) would not notice that it does not. Vendor headers stay in the folder of their vendor. Functions and types of a vendor that are declared by this project,
 without a header, are named in the folders of SYMBOLS only.
 
 With --compile every header is also compiled alone: those of src/ as C++20, include/*.h as C99, C11, C17, C++17 and
@@ -21,7 +22,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from source_text import ROOT, tracked
+from source_text import ROOT, compiled, tracked
 
 # From the bottom up. `runtime` is the object that owns all modules; it stands just below api.
 MAY_INCLUDE = {
@@ -172,6 +173,44 @@ def check_arrows(files):
     return problems
 
 
+DECLARED = re.compile(r"^(?:template\s*<[^;{]*>\s*)?(?:class|struct|enum(?:\s+class)?|union)\s+([a-z_]\w*)\b(?!\s*;)|"
+                      r"^using\s+([a-z_]\w*)\s*=", re.MULTILINE)
+# Whatever a name can be besides: a nested type, an alias, a template parameter, a namespace.
+ANY_NAME = re.compile(r"\b(?:class|struct|union|enum(?:\s+class)?|namespace|using|typename|concept)\s+([\w:]+)")
+QUALIFIER = re.compile(r"(?<![\w.>:])([a-z_]\w*)::")
+COMMENTS = compiled()
+
+
+def check_named_types(files):
+    """Types of one header before `::`, in sources of src/ and tools/ that do not see the header."""
+    files = [name for name in files if name.startswith(("src/", "tools/")) and name.endswith((".h", ".cpp"))]
+    text, includes = {}, {}
+    for name in files:
+        raw = (ROOT / name).read_text(encoding="utf-8")
+        found = (INCLUDE.match(line) for line in raw.split("\n"))
+        includes[name] = {resolve(name, match.group(2)) or f"tools/diomp-run/{match.group(2)}" for match in found if match}
+        text[name] = COMMENTS.sub(" ", raw)
+    names = {name: {part for said in ANY_NAME.findall(text[name]) for part in said.split("::")} for name in files}
+    namespaces = {part for name in files for said in re.findall(r"\bnamespace\s+([\w:]+)", text[name])
+                  for part in said.split("::")}
+    headers = {}
+    for name in files:
+        for match in DECLARED.finditer(text[name]) if name.endswith(".h") else ():
+            headers.setdefault(match.group(1) or match.group(2), set()).add(name)
+    problems = []
+    for name in files:
+        seen, rest = set(), [name]
+        while rest:
+            one = rest.pop()
+            if one in includes and one not in seen:
+                seen.add(one)
+                rest += includes[one]
+        known = namespaces.union(*(names[one] for one in seen))
+        problems += [f"{name}: {said}:: is declared in {' and '.join(sorted(headers[said]))}, which is not included"
+                     for said in sorted(set(QUALIFIER.findall(text[name])) & headers.keys() - known)]
+    return problems
+
+
 # Headers of these folders need a package of their own, found by pkg-config; without it they are left out, as the
 # build does.
 OPTIONAL_PACKAGES = {"src/transport/ucx/": "ucx", "src/launch/pmix/": "pmix", "src/transport/gasnet/": "gasnet-smp-par",
@@ -245,7 +284,7 @@ def main():
     parser.add_argument("--compile", action="store_true", help="also compile each header alone")
     options = parser.parse_args()
     files = [name for name in tracked() if name.endswith(SOURCES)]
-    problems = check_arrows(files)
+    problems = check_arrows(files) + check_named_types(files)
     compiled = 0
     if options.compile:
         more, compiled = check_compiles(files)
