@@ -195,14 +195,15 @@ status client::build_world(const options &chosen) {
     auto launcher = make_client_launcher(std::move(sessions), facts_.position, chosen.timeout_s,
                                          on_output, exchange);
     DIOMP_TRY(slots_->publish(*launcher, options.conduit == "tcp" && terms.node_size == 0));
-    auto made = world::create(std::move(launcher), options, std::move(handlers),
-                              [this](world_rank peer, std::string why) {
-                                  slots_->note_lost(peer);
-                                  if (remote_device *const lost = device_of(peer)) {
-                                      lost->session().suspect(std::move(why));
-                                      wake_thread();
-                                  }
-                              });
+    auto made =
+        world::create(std::move(launcher), options, std::move(handlers),
+                      [this](world_rank peer, std::string why) {
+                          slots_->note_lost(peer);
+                          if (remote_device *const lost = device_of(peer)) {
+                              lost->session().suspect(loss_without_rank(peer, std::move(why)));
+                              wake_thread();
+                          }
+                      });
     DIOMP_TRY(made);
     world_ = made.take();
     slots_->map(*world_);

@@ -413,8 +413,16 @@ status world::name_device(world_rank session, status done) const {
     }
     return error(done.failure().code(),
                  fmt::format("remote device {}{}: {}", session_number(session),
-                             num_clients_ > 1 ? " of the job" : "", done.failure().message()),
+                             num_clients_ > 1 ? " of the job" : "",
+                             loss_without_rank(session, done.failure().message())),
                  done.failure().remedy());
+}
+
+std::string loss_without_rank(world_rank lost, std::string why) {
+    constexpr std::string_view verb = " is lost: ";
+    std::size_t const end = why.find(verb);
+    bool const has_name = why.starts_with(fmt::format("rank {} on ", lost.value()));
+    return has_name && end != std::string::npos ? "it" + why.substr(end) : std::move(why);
 }
 
 std::uint64_t world::memory_of(world_rank owner) const {

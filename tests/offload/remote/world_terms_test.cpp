@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "offload/remote/world.h"
 #include "offload/remote/world_terms.h"
 
 #include <gtest/gtest.h>
@@ -135,6 +136,14 @@ TEST(world_terms, the_smallest_gpu_counts) {
     EXPECT_EQ(agreed.value().all.least_gpu_bytes, 2000U);
     EXPECT_EQ(agreed.value().is_gpu,
               (std::vector<std::vector<bool>>{{true, false}, {true, false}, {false}}));
+}
+
+TEST(loss_of_a_session, is_told_without_ranks_that_the_program_does_not_know) {
+    EXPECT_EQ(loss_without_rank(world_rank(2), "rank 2 on a is lost: no answer; outstanding: 0"),
+              "it is lost: no answer; outstanding: 0");
+    for (const char *const other : {"rank 1 on a is lost: no answer", "the network has failed"}) {
+        EXPECT_EQ(loss_without_rank(world_rank(2), other), other);
+    }
 }
 
 } // namespace
