@@ -8,8 +8,8 @@
 
 namespace diomp::launch {
 
-/// Seconds. Starts of programs take longer than messages, however short DIOMP_TIMEOUT is.
-inline constexpr double min_fence_timeout_s = 10;
+/// Seconds. Programs of many ranks may load slowly, however short DIOMP_TIMEOUT is.
+inline constexpr double min_fence_timeout_s = 30;
 
 struct fence_limits {
     double warn_after_s = 60; ///< DIOMP_WARN_AFTER; 0: never

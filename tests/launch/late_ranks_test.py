@@ -50,10 +50,11 @@ class late_ranks_test(job_case):
                               r"the others have waited for 0\.5 s")
 
     def test_timeout_ends_the_job(self):
-        self.environment["DIOMP_TIMEOUT"] = "1"  # at least 10
-        status, _, err = self.absent(2, "60")
-        self.assertEqual(status, 1)
-        self.assertRegex(err, r"rank 1 on \S+ \(pid \d+, sh\) has not joined the job; the others have waited for 10 s "
+        self.environment["DIOMP_TIMEOUT"] = "1"  # at least 30
+        process = self.start("-n", "2", "--", "sh", "-c", ABSENT, PROBE, "90")
+        _, err = process.communicate(timeout=55)
+        self.assertEqual(process.returncode, 1)
+        self.assertRegex(err, r"rank 1 on \S+ \(pid \d+, sh\) has not joined the job; the others have waited for 30 s "
                               r"\(DIOMP_TIMEOUT\); ending the job")
 
     def test_warning_on_several_hosts(self):

@@ -83,13 +83,13 @@ class launcher_case(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([each[:3] for each in DESCRIPTION.findall(done.stdout)], [("singleton", "0", "1")] * size)
 
-    def check_absent_rank(self, variable, **how):
+    def check_absent_rank(self, variable):
         """Rank 1, by this variable, is another program, for which rank 0 does not wait for ever."""
-        script = f'if [ "${variable}" = 1 ]; then exec sleep 60; fi; exec "{PROGRAM}"'
-        done = self.job(2, "sh", "-c", script, DIOMP_WARN_AFTER="1", DIOMP_TIMEOUT="2", **how)
+        script = f'if [ "${variable}" = 1 ]; then exec sleep 90; fi; exec "{PROGRAM}"'
+        done = self.job(2, "sh", "-c", script, DIOMP_WARN_AFTER="1", DIOMP_TIMEOUT="2")
         self.check_failed(done)
         self.assertRegex(done.stderr, r"warning: has been waiting for other ranks to join the job .* for 1 s")
-        self.assertIn("timed out after 10 s waiting for other ranks to join the job", done.stderr)
+        self.assertIn("timed out after 30 s waiting for other ranks to join the job", done.stderr)
 
     def remote_shell(self):
         """The path of a remote shell to hosts that are names."""
@@ -246,9 +246,6 @@ class hydra_test(launcher_case):
 
     def test_rank_that_never_joins(self):
         self.check_absent_rank("PMI_RANK")
-
-    def test_rank_that_never_joins_with_the_second_version(self):
-        self.check_absent_rank("PMI_RANK", version=2)
 
     def test_job_by_port_is_an_error(self):
         done = self.job(2, PROBE, "exchange", options=["-pmi-port"])
