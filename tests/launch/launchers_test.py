@@ -206,10 +206,14 @@ class hydra_test(launcher_case):
         self.check_failed(self.job(2, PROGRAM), 0)
         self.check_failed(self.job(4, PROGRAM), 0)
 
+    def test_program_with_the_second_version(self):
+        for size in (2, 4, 8):
+            self.check_failed(self.job(size, PROGRAM, version=2), 0)
+
     def test_ranks_connect_during_fences(self):
         """Their threads look up addresses while others wait for the end of a fence."""
-        for _ in range(15):
-            done = self.run_words("mpiexec.hydra", "-n", "8", PROGRAM, DIOMP_NODE_SIZE="1", DIOMP_TIMEOUT="20")
+        for version in (1, 2) * 8:
+            done = self.job(8, PROGRAM, version=version, DIOMP_NODE_SIZE="1", DIOMP_TIMEOUT="20")
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_child_of_a_rank(self):

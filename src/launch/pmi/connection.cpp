@@ -20,9 +20,17 @@ constexpr std::size_t max_reply_bytes = 1U << 20U; // protects against an invali
 
 error launcher_gone() { return {OMPX_ERR_PEER, "the PMI launcher has ended or is ending the job"}; }
 
+/// The reply's cmd, and the number of its request if it has one (PMI-2): "kvs-get-response#1".
 std::string command_of(const fields &reply) {
     const std::string *const command = find_field(reply, "cmd");
-    return command == nullptr ? std::string() : *command;
+    const std::string *const number = find_field(reply, request_number);
+    return (command == nullptr ? std::string() : *command) +
+           (number == nullptr ? std::string() : '#' + *number);
+}
+
+/// Whether a reply is that to a query. Some servers do not return a request's number.
+bool is_reply_to(std::string_view command, std::string_view expected) {
+    return command == expected || expected.substr(0, expected.find('#')) == command;
 }
 
 } // namespace
@@ -79,7 +87,8 @@ result<fields> pmi_connection::wait_for_reply(std::unique_lock<std::mutex> &lock
                                               receive_function receive_reply) {
     std::vector<fields> &replies = queries_->replies;
     for (;;) {
-        auto const found = std::ranges::find(replies, expected, command_of);
+        auto const found = std::ranges::find_if(
+            replies, [&](const fields &each) { return is_reply_to(command_of(each), expected); });
         if (found != replies.end()) {
             fields reply = std::move(*found);
             replies.erase(found);
@@ -97,7 +106,9 @@ result<fields> pmi_connection::wait_for_reply(std::unique_lock<std::mutex> &lock
         queries_->changed.notify_all();
         DIOMP_TRY(reply);
         std::string const command = command_of(reply.value());
-        if (std::ranges::find(queries_->outstanding, command) == queries_->outstanding.end()) {
+        if (std::ranges::none_of(queries_->outstanding, [&](const std::string &each) {
+                return is_reply_to(command, each);
+            })) {
             return error(
                 OMPX_ERR_SYSTEM,
                 fmt::format("the PMI launcher answered '{}' instead of '{}'", command, expected),

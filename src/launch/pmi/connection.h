@@ -16,6 +16,9 @@
 
 namespace diomp::launch::pmi {
 
+/// PMI-2's field for a number of a request, which the reply has as well.
+inline constexpr const char *request_number = "thrid";
+
 class pmi_connection {
 public:
     /// Takes ownership of the descriptor and sets FD_CLOEXEC. If it is not a stream socket, returns
@@ -26,7 +29,8 @@ public:
     /// Sends a PMI-1 line and waits for the reply. `expected` is the reply's cmd. Any thread: a
     /// value may be read while another thread waits for the end of a fence.
     result<fields> query_line(const fields &request, std::string_view expected);
-    /// query_line() for a PMI-2 message.
+    /// query_line() for a PMI-2 message. If it has a request_number of 1, `expected` is the reply's
+    /// cmd and "#1", and a query of the same cmd without a number may be made meanwhile.
     result<fields> query_message(const fields &request, std::string_view expected);
     /// Sends without waiting for a reply. Any thread.
     status send(std::string_view bytes);

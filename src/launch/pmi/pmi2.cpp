@@ -25,8 +25,9 @@ public:
         DIOMP_TRY(
             query("fullinit",
                   {{"pmijobid", job}, {"pmirank", std::to_string(rank)}, {"threaded", "FALSE"}}));
-        auto named = query("job-getid", {});
+        auto named = query("job-getid", {{request_number, "1"}}, "#1");
         DIOMP_TRY(named);
+        numbers_replies_ = find_field(named.value(), request_number) != nullptr;
         const std::string *const job_name = find_field(named.value(), "jobid");
         job_ = job_name != nullptr ? *job_name : job;
         return {};
@@ -48,6 +49,16 @@ public:
 
     status fence() override {
         DIOMP_TRY(query("kvs-fence", {}));
+        if (numbers_replies_) {
+            // hydra replies at once, but to a request for a value that is not there when all ranks
+            // are in the fence. Other threads get values meanwhile.
+            DIOMP_TRY(query("kvs-get",
+                            {{request_number, "1"},
+                             {"jobid", job_},
+                             {"srcid", "-1"},
+                             {"key", "diomp-no-value"}},
+                            "#1"));
+        }
         return {};
     }
 
@@ -64,10 +75,12 @@ public:
 
 private:
     /// A reply that reports a failure is an error.
-    result<fields> query(const std::string &command, const fields &arguments) {
+    /// `number`: "#" and the request_number, if it has one.
+    result<fields> query(const std::string &command, const fields &arguments,
+                         const char *number = "") {
         fields request{{"cmd", command}};
         request.insert(request.end(), arguments.begin(), arguments.end());
-        auto reply = wire_.query_message(request, command + "-response");
+        auto reply = wire_.query_message(request, command + "-response" + number);
         if (!reply) {
             return reply;
         }
@@ -92,6 +105,7 @@ private:
 
     pmi_connection &wire_;
     std::string job_;
+    bool numbers_replies_ = false; ///< the server returns a request's number
 };
 
 } // namespace
