@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ranks that never join their job, or stop while it starts: diomp-run names them."""
 import os
-import re
+import signal
 import sys
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -36,6 +37,22 @@ class late_ranks_test(job_case):
     def test_no_warning_without_a_limit(self):
         self.environment["DIOMP_WARN_AFTER"] = "0"
         _, _, err = self.absent(3, "1")
+        self.assertNotIn("warning", err)
+
+    def test_no_warning_about_the_only_rank(self):
+        self.environment["DIOMP_WARN_AFTER"] = "0.2"
+        status, out, err = self.run_job("-n", "1", "--timeout", "1.5", PROBE, "compute")
+        self.assertEqual((status, out), (124, "waiting\n"))
+        self.assertNotIn("warning", err)
+
+    def test_time_of_a_suspended_job_does_not_count(self):
+        process = self.start("-n", "2", "--verbose", "-x", "DIOMP_WARN_AFTER=3", "--", "sh", "-c", ABSENT, PROBE, "2")
+        while "rank 0 joined" not in process.stderr.readline():
+            pass
+        os.kill(process.pid, signal.SIGTSTP)
+        time.sleep(3.5)
+        os.kill(process.pid, signal.SIGCONT)
+        _, err = process.communicate(timeout=55)
         self.assertNotIn("warning", err)
 
     def test_several_ranks(self):

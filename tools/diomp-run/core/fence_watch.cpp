@@ -34,6 +34,13 @@ void fence_watch::end() {
     }
 }
 
+void fence_watch::restart() {
+    if (stage_ != stage::idle) {
+        end();
+        begin();
+    }
+}
+
 void fence_watch::on_timer() {
     if (stage_ == stage::before_timeout) {
         stage_ = stage::reported;

@@ -26,6 +26,8 @@ public:
     void begin();
     /// No rank waits any more.
     void end();
+    /// The time counts from now: the job was suspended.
+    void restart();
 
 private:
     enum class stage { idle, before_warning, before_timeout, reported };

@@ -64,7 +64,7 @@ void rank_failures::on_fence_done() {
 }
 
 void rank_failures::watch_start() {
-    if (!is_stopped_) {
+    if (!is_stopped_ && !is_alone_) {
         start_->begin();
     }
 }

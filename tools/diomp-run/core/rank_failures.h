@@ -37,6 +37,8 @@ public:
     /// Ranks wait in a fence for those that the function returns.
     void on_fence(describe_late late);
     void on_fence_done();
+    /// The job continues after it was suspended.
+    void on_continued() { start_->restart(); }
     void on_finalize(int rank);
     void on_abort(int rank, int code);
     void on_give_up(int rank, int code);
@@ -57,7 +59,8 @@ public:
 
 private:
     enum class poll { none, requested, started, done };
-    rank_failures(int ranks, handlers on) : causes_(ranks), tracker_(ranks), on_(std::move(on)) {}
+    rank_failures(int ranks, handlers on)
+        : causes_(ranks), tracker_(ranks), is_alone_(ranks == 1), on_(std::move(on)) {}
     void add(int rank, failure what);
     void check_premature_exit();
     void watch_start();
@@ -68,6 +71,7 @@ private:
 
     first_cause causes_;
     rank_tracker tracker_;
+    bool is_alone_; ///< the only rank waits in no fence
     handlers on_;
     first_cause::cause_wait wait_ = first_cause::cause_wait::reports;
     poll poll_ = poll::none;

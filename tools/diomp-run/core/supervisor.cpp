@@ -251,9 +251,11 @@ void supervisor::on_signal(const signalfd_siginfo &info) {
     case SIGTSTP:
         signal_ranks(SIGTSTP);
         raise(SIGSTOP);
+        failures_->on_continued(); // before a timer that has expired meanwhile
         return;
     case SIGCONT:
         signal_ranks(SIGCONT);
+        failures_->on_continued();
         on_continued();
         return;
     default:
