@@ -7,8 +7,7 @@ std::span<const setting_row> messaging_rows() {
     static constexpr auto rows = std::to_array<setting_row>({
         {"DIOMP_TIMEOUT", "seconds", "0",
          "A call that waits for other ranks fails after this time and names these ranks; the start "
-         "of "
-         "a job after at least 30 s. 0: waits forever, with a warning after DIOMP_WARN_AFTER.",
+         "of a job after at least 30 s. 0: waits forever, with a warning after DIOMP_WARN_AFTER.",
          value<seconds>([](auto &s) -> auto & { return s.messaging.timeout_s; })},
         {"DIOMP_WARN_AFTER", "seconds", "60",
          "A call that has waited this long prints once what it waits for. 0: never.",
