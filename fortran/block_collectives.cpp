@@ -63,7 +63,9 @@ int scatterv(const char *function, const CFI_cdesc_t *to, const CFI_cdesc_t *fro
     operands given(function, to, from);
     block_sizes sizes;
     sizes.load(given, counts, displs, given.dst().element_bytes(), ompx_group_size(group));
-    check(given, {given.src(), given.dst(), ompx_group_rank(group) == root}, sizes, group);
+    bool const is_root = ompx_group_rank(group) == root;
+    given.reads_src_if(is_root);
+    check(given, {given.src(), given.dst(), is_root}, sizes, group);
     return run(given, device, [&](void *dst, const void *src) {
         return device == nullptr
                    ? ompx_scatterv(dst, src, sizes.nbytes(), sizes.offsets(), root, group)

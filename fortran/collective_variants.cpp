@@ -109,6 +109,7 @@ int gather(const variant &of, const arguments &all) {
 
 int scatter(const variant &of, const arguments &all) {
     operands given(of.function, all.to, all.from);
+    given.reads_src_if(ompx_group_rank(all.group) == all.root);
     given.require_blocks(given.src(), given.dst(), blocks_at(all.root, all.group));
     return given.run_contiguous([&](void *dst, const void *src) {
         return make_call(of, ompx_scatter_nb, ompx_target_scatter, ompx_target_scatter_nb, dst, src,

@@ -10,11 +10,11 @@ namespace {
 int reduce_to_all(const char *function,
                   int (*call)(void *, const void *, std::size_t, ompx_type_t, ompx_op_t,
                               ompx_group_t),
-                  CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group,
-                  bool writes_dst = true) {
+                  CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op, ompx_group_t group) {
     operands given(function, to, from);
     given.require_one_type(op).require_blocks(given.dst(), given.src(), 1);
-    given.writes_dst_if(writes_dst);
+    // Not in an exclusive scan, on member 0; but there dst is checked as on the others.
+    given.writes_dst_if(call != ompx_exscan || ompx_group_rank(group) != 0);
     return given.run([&](void *dst, const void *src) {
         return call(dst, src, given.elements(given.src()), given.type(), op, group);
     });
@@ -81,9 +81,7 @@ int diomp_fortran_scan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
 int diomp_fortran_exscan(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
                          const ompx_group_t *group) {
     caller const here(DIOMP_FORTRAN_CALLER);
-    ompx_group_t const members = group_of(group);
-    return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, members,
-                         ompx_group_rank(members) != 0);
+    return reduce_to_all("ompx_exscan", ompx_exscan, to, from, op, group_of(group));
 }
 
 int diomp_fortran_reduce_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, ompx_op_t op,
@@ -113,6 +111,7 @@ int diomp_fortran_scatter(CFI_cdesc_t *to, CFI_cdesc_t *from, int root, const om
     caller const here(DIOMP_FORTRAN_CALLER);
     ompx_group_t const members = group_of(group);
     operands given("ompx_scatter", to, from);
+    given.reads_src_if(ompx_group_rank(members) == root);
     given.require_blocks(given.src(), given.dst(), blocks_at(root, members));
     return given.run([&](void *dst, const void *src) {
         return ompx_scatter(dst, src, given.dst().nbytes(), root, members);

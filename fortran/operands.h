@@ -27,7 +27,13 @@ public:
         writes_dst_ = is_writer;
         return *this;
     }
-    /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check.
+    /// Says whether the call reads src on this member; otherwise src is not copied.
+    operands &reads_src_if(bool is_reader) {
+        reads_src_ = is_reader;
+        return *this;
+    }
+    /// Runs call(dst, src) on contiguous buffers, or returns the status of a failed check. A buffer
+    /// that the call does not use is passed as it is.
     template <typename Call>
     int run(Call &&call) const {
         contiguous_buffer to;
@@ -36,11 +42,12 @@ public:
         if (status == OMPX_SUCCESS && uses_dst()) {
             status = to.load(site_, dst_);
         }
-        if (status == OMPX_SUCCESS && !in_place_) {
+        if (status == OMPX_SUCCESS && !in_place_ && reads_src_) {
             status = from.load(site_, src_);
         }
         if (status == OMPX_SUCCESS) {
-            status = call(to.data(), in_place_ ? to.data() : from.data());
+            void *const dst = uses_dst() ? to.data() : dst_.data();
+            status = call(dst, in_place_ ? dst : reads_src_ ? from.data() : src_.data());
         }
         if (status == OMPX_SUCCESS && writes_dst_) {
             to.store_back(dst_);
@@ -54,7 +61,7 @@ public:
         if (status == OMPX_SUCCESS && uses_dst()) {
             status = check_contiguous(site_, dst_, "dst");
         }
-        if (status == OMPX_SUCCESS) {
+        if (status == OMPX_SUCCESS && reads_src_) {
             status = check_contiguous(site_, src_, "src");
         }
         return status == OMPX_SUCCESS ? call(dst_.data(), src_.data()) : status;
@@ -155,6 +162,7 @@ private:
     array src_;
     bool in_place_;
     bool writes_dst_ = true;
+    bool reads_src_ = true;
     call_site site_;
     int status_;
     ompx_type_t type_ = 0;

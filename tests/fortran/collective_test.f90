@@ -95,6 +95,15 @@ contains
         long = me
         call succeed(ompx_allreduce(long, op=OMPX_MAX), "reals of C's long double")
         call check(all(long == ranks - 1), "their maximum")
+        result = -1
+        deallocate(result)
+        allocate(result(2*n))
+        result = -1
+        call succeed(ompx_exscan(result(1:2*n:2), source, OMPX_SUM), "exscan to a section")
+        call check(result(1) == merge(-1d0, me*(me - 1)/2d0, me == 0), "scanned")
+        call succeed(ompx_exscan(result(1:n), source, OMPX_SUM), "exscan")
+        call check(result(n) == merge(-1d0, me*(me - 1)/2d0, me == 0), "scanned")
+        call succeed(ompx_scatter(source(:2), result(1:merge(4*ranks, 0, me == 0):2), 0), "scatter of a section")
         call succeed(ompx_allocate(symmetric, [2*n]), "allocate")
         symmetric = -1
         call succeed(ompx_barrier(), "barrier")
