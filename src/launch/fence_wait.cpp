@@ -16,15 +16,16 @@ status fence_wait::check() {
     if (limits_.timeout_s > 0 && waited >= limits_.timeout_s) {
         return error(OMPX_ERR_TIMEOUT,
                      fmt::format("timed out after {:g} s waiting for {} to join the job or to "
-                                 "continue its start",
+                                 "reach a fence at its start or end",
                                  limits_.timeout_s, whom_),
                      "raise DIOMP_TIMEOUT if ranks only start slowly");
     }
     if (limits_.warn_after_s > 0 && waited >= limits_.warn_after_s &&
         !std::exchange(has_warned_, true)) {
         log(log_level::warn,
-            "has been waiting for {} to join the job or to continue its start for {:.0f} s", whom_,
-            waited);
+            "has been waiting for {} to join the job, or to reach a fence at its start or end, for "
+            "{:.0f} s",
+            whom_, waited);
     }
     return {};
 }

@@ -63,8 +63,8 @@ class late_ranks_test(job_case):
     def test_warning_names_the_rank_that_has_stopped(self):
         status, _, err = self.stopped(3, "-x", "DIOMP_WARN_AFTER=0.5", "--timeout", "3")
         self.assertEqual(status, 124)
-        self.assertRegex(err, r"warning: rank 1 on \S+ \(pid \d+, \S+probe\) has not continued the start of the job; "
-                              r"the others have waited for 0\.5 s")
+        self.assertRegex(err, r"warning: rank 1 on \S+ \(pid \d+, \S+probe\) has not reached a fence at the "
+                              r"start or end of the job; the others have waited for 0\.5 s")
 
     def test_timeout_ends_the_job(self):
         self.environment["DIOMP_TIMEOUT"] = "1"  # at least 30
@@ -82,8 +82,8 @@ class late_ranks_test(job_case):
     def test_warning_names_the_host_of_a_rank_that_has_stopped(self):
         status, _, err = self.stopped(4, *self.on_hosts("a:2,b:2"), "-x", "DIOMP_WARN_AFTER=0.5", "--timeout", "4")
         self.assertEqual(status, 124)
-        self.assertIn("warning: a rank of host a (ranks 0 to 1) has not continued the start of the job; the others have "
-                      "waited for 0.5 s", err)
+        self.assertIn("warning: a rank of host a (ranks 0 to 1) has not reached a fence at the start or end of the job; "
+                      "the others have waited for 0.5 s", err)
 
 
 if __name__ == "__main__":

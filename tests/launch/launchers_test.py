@@ -88,7 +88,7 @@ class launcher_case(unittest.TestCase):
         script = f'if [ "${variable}" = 1 ]; then exec sleep 90; fi; exec "{PROGRAM}"'
         done = self.job(2, "sh", "-c", script, DIOMP_WARN_AFTER="1", DIOMP_TIMEOUT="2")
         self.check_failed(done)
-        self.assertRegex(done.stderr, r"warning: has been waiting for other ranks to join the job .* for 1 s")
+        self.assertRegex(done.stderr, r"warning: has been waiting for other ranks to join the job, .* for 1 s")
         self.assertIn("timed out after 30 s waiting for other ranks to join the job", done.stderr)
 
     def remote_shell(self):

@@ -87,9 +87,9 @@ TEST_F(rank_failures_test, ranks_that_do_not_continue_their_start_are_named) {
     failures_->on_fence_done();
     failures_->on_fence([] { return std::vector<std::string>{"a rank of host b"}; });
     ASSERT_TRUE(loop_->run_once());
-    EXPECT_EQ(warnings_,
-              std::vector<std::string>{"warning: a rank of host b has not continued the start of "
-                                       "the job; the others have waited for 0.05 s"});
+    EXPECT_EQ(warnings_, std::vector<std::string>{
+                             "warning: a rank of host b has not reached a fence at the "
+                             "start or end of the job; the others have waited for 0.05 s"});
 }
 
 TEST_F(rank_failures_test, a_job_that_ends_waits_for_no_rank) {

@@ -121,13 +121,15 @@ std::string rank_failures::describe_wait(double waited_s) const {
     }
     std::size_t const total = late.size();
     if (total == 0) { // on each host some ranks are in the fence, and some are not
-        return fmt::format("ranks have not continued the start of the job for {:g} s", waited_s);
+        return fmt::format(
+            "ranks have not reached a fence at the start or end of the job for {:g} s", waited_s);
     }
     late.resize(std::min(total, max_named));
     return fmt::format("{}{} {} not {}; the others have waited for {:g} s", fmt::join(late, ", "),
                        total > max_named ? fmt::format(" and {} more", total - max_named) : "",
                        total == 1 ? "has" : "have",
-                       absent.empty() ? "continued the start of the job" : "joined the job",
+                       absent.empty() ? "reached a fence at the start or end of the job"
+                                      : "joined the job",
                        waited_s);
 }
 
