@@ -6,6 +6,7 @@
 #include "offload/remote/effects.h"
 #include "offload/remote/session_control.h"
 #include "transport/arena.h"
+#include "transport/conduit.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 
 namespace diomp::offload::remote {
 namespace {
@@ -62,6 +64,16 @@ void remote_device::set_up(world &ranks, client_observer *observer, bool defers_
                  std::min<std::uint64_t>(description_.memory_bytes, ranks.arena().usable_bytes()),
                  label_);
     memory_.set_network_reachable(ranks.device_memory(rank_).has_value());
+    struct probe {
+        transport::completion done;
+        std::uint64_t word = 0;
+    };
+    session_->set_ping([&ranks, rank = rank_, made = std::make_shared<probe>()] {
+        if (made->done.is_done()) { // a failure reaches the client by itself
+            static_cast<void>(ranks.conduit().rma()->get(rank, ranks.memory_of(rank), &made->word,
+                                                         sizeof made->word, made->done));
+        }
+    });
     deferred_.set_enabled(defers_regions && description_.has_memory_in_slot());
 }
 

@@ -27,8 +27,17 @@ status session_control::send(std::string_view packet) {
 result<std::string> session_control::request(std::string_view packet, const char *doing) {
     DIOMP_TRY(send(packet));
     std::unique_lock lock(mutex_);
-    // No timeout: the connection closes if the service is lost, and that ends the wait.
-    state_changed_.wait(lock, [this] { return has_failed() || !replies_.empty(); });
+    // No timeout: an image may run its constructors for any time. The connection closes if the
+    // service is lost, or the network reports it, and that ends the wait.
+    constexpr std::chrono::seconds ping_interval{1};
+    while (!state_changed_.wait_for(lock, ping_interval,
+                                    [this] { return has_failed() || !replies_.empty(); })) {
+        if (ping_) {
+            lock.unlock();
+            ping_();
+            lock.lock();
+        }
+    }
     if (has_failed()) {
         return error(OMPX_ERR_PEER, fmt::format("{} (while {})", failure_, doing));
     }
@@ -87,9 +96,9 @@ void session_control::fail(const std::string &why) {
 
 void session_control::suspect(std::string why) {
     std::lock_guard const guard(mutex_);
-    if (suspicion_.empty()) {
-        suspicion_ = std::move(why);
-        suspected_since_ = std::chrono::steady_clock::now();
+    if (suspicion_.why.empty()) {
+        suspicion_.why = std::move(why);
+        suspicion_.since = std::chrono::steady_clock::now();
     }
 }
 
@@ -97,13 +106,13 @@ bool session_control::check_suspicion() {
     std::string why;
     {
         std::lock_guard const guard(mutex_);
-        if (suspicion_.empty() || failed_.load(std::memory_order_relaxed)) {
+        if (suspicion_.why.empty() || failed_.load(std::memory_order_relaxed)) {
             return false;
         }
-        if (std::chrono::steady_clock::now() - suspected_since_ < suspicion_timeout) {
+        if (std::chrono::steady_clock::now() - suspicion_.since < suspicion_timeout) {
             return true;
         }
-        why = suspicion_;
+        why = suspicion_.why;
     }
     fail(why);
     return false;
@@ -111,7 +120,7 @@ bool session_control::check_suspicion() {
 
 std::string session_control::explain_loss() {
     std::unique_lock lock(mutex_);
-    if (!suspicion_.empty()) {
+    if (!suspicion_.why.empty()) {
         state_changed_.wait_for(lock, 2 * suspicion_timeout, [this] { return has_failed(); });
     }
     return failure_;

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ public:
     /// Sends a frame and waits for its reply; `doing` describes the request in errors. Call with
     /// the result of lock_requests().
     result<std::string> request(std::string_view packet, const char *doing);
+    /// Called every second in which a request waits: transfers something, so that the network
+    /// notices a session that has stopped, whose connection stays open. Before the first request.
+    void set_ping(std::function<void()> ping) { ping_ = std::move(ping); }
     /// Adds a reply that the client's thread has received.
     void add_reply(std::string_view packet);
 
@@ -66,14 +70,17 @@ private:
 
     control_connection connection_;
     std::string const &label_;
-    std::mutex request_mutex_; ///< one request at a time
+    std::function<void()> ping_; ///< empty before the network exists
+    std::mutex request_mutex_;   ///< one request at a time
     std::atomic<bool> failed_{false};
     mutable std::mutex mutex_; ///< protects the rest
     std::condition_variable state_changed_;
     bool is_stopped_ = false;
     std::string failure_;
-    std::string suspicion_;
-    std::chrono::steady_clock::time_point suspected_since_;
+    struct {
+        std::string why; ///< empty: there is none
+        std::chrono::steady_clock::time_point since;
+    } suspicion_;
     std::deque<std::string> replies_;
     std::optional<call_error> call_error_;
 };

@@ -309,6 +309,16 @@ static void where(void) {
            process == 0 ? "in this process" : "in another process", answer());
 }
 
+static void late(void) {
+    int value = 0;
+    printf("%d devices\n", omp_get_num_devices());
+    fflush(stdout);
+    sleep(2); /* for the test, which stops the session */
+#pragma omp target device(device) map(from : value)
+    value = 1;
+    printf("%d\n", value);
+}
+
 static void token(void) {
     int is_there = 1;
 #pragma omp target device(device) map(tofrom : is_there)
@@ -330,6 +340,7 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(void);
     } modes[] = {{"answer", where},
+                 {"late", late},
                  {"token", token},
                  {"bad_copies", bad_copies},
                  {"bad_copies_between", bad_copies_between},

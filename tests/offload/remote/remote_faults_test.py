@@ -400,6 +400,17 @@ class remote_faults_test(remote_case):
         client.kill()
         self.assert_gone(session)
 
+    def test_session_is_stopped_before_the_first_region(self):
+        """DIOMP_TIMEOUT holds while an image is loaded, too, although that may take any time."""
+        lender = service(self)
+        client = self.start_client(lender, [MISUSE, "late"], {"DIOMP_TIMEOUT": "3"})
+        self.assertEqual(client.stdout.readline(), "1 devices\n")
+        for session in lender.sessions():
+            os.kill(session, signal.SIGSTOP)
+        _, err = client.communicate(timeout=LIMIT_S)
+        self.assertEqual(client.returncode, -signal.SIGABRT, err)
+        self.assertRegex(err, r"remote device 0 \(cpu on 127\.0\.0\.1:\d+\).* has not answered for 3 s")
+
     def test_a_session_that_is_stopped_while_it_starts(self):
         """The limit is DIOMP_TIMEOUT, at least 10 s. A session that was faster than this test goes on: once more."""
         lender = service(self)
