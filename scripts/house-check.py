@@ -26,7 +26,7 @@ LIMITS = {
     "project headers that a source sees, median": (15, 15),
     "project headers that a source sees, maximum": (50, 50),
     "doc comments that begin with a reference to another": (0, 0),
-    "lines of src and tools": (108527, 67700),
+    "lines of src and tools": (108525, 67700),
 }
 
 # Large classes that stay as they are, and why: at most five.

@@ -419,10 +419,8 @@ status world::name_device(world_rank session, status done) const {
 }
 
 std::string loss_without_rank(world_rank lost, std::string why) {
-    constexpr std::string_view verb = " is lost: ";
-    std::size_t const end = why.find(verb);
-    bool const has_name = why.starts_with(fmt::format("rank {} on ", lost.value()));
-    return has_name && end != std::string::npos ? "it" + why.substr(end) : std::move(why);
+    std::string const name = fmt::format("rank {} on ", lost.value());
+    return why.starts_with(name) ? "its session on " + why.substr(name.size()) : std::move(why);
 }
 
 std::uint64_t world::memory_of(world_rank owner) const {

@@ -233,7 +233,7 @@ private:
     std::unique_ptr<transport::node_watch> watch_;
 };
 
-/// Why a rank of the world is lost, without its name: the program knows ranks of its job only.
+/// Why a session is lost, without its rank of the world: the program knows ranks of its job only.
 [[nodiscard]] std::string loss_without_rank(world_rank lost, std::string why);
 
 /// At a session: passes the memory of this rank to the clients of this host that accept it. Call

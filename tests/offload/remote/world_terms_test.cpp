@@ -140,7 +140,7 @@ TEST(world_terms, the_smallest_gpu_counts) {
 
 TEST(loss_of_a_session, is_told_without_ranks_that_the_program_does_not_know) {
     EXPECT_EQ(loss_without_rank(world_rank(2), "rank 2 on a is lost: no answer; outstanding: 0"),
-              "it is lost: no answer; outstanding: 0");
+              "its session on a is lost: no answer; outstanding: 0");
     for (const char *const other : {"rank 1 on a is lost: no answer", "the network has failed"}) {
         EXPECT_EQ(loss_without_rank(world_rank(2), other), other);
     }
